@@ -1,0 +1,1 @@
+"""Kafka's wire format: frames, messages and their codec, record batches."""

@@ -1,0 +1,1 @@
+"""One module an API: its request, its response and what is inside them. Written by tools/generate_messages.py."""

@@ -1,0 +1,66 @@
+"""EndTxnRequest and EndTxnResponse.
+
+Written by tools/generate_messages.py: change that, not this.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tidelog.wire.message import Field, Message
+
+
+class EndTxnRequest(Message):
+    """Kafka's EndTxnRequest, versions 0-5."""
+
+    __slots__ = ("committed", "producer_epoch", "producer_id", "transactional_id")
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    FLEXIBLE_VERSIONS: ClassVar[str] = "3+"
+    API_KEY: ClassVar[int] = 26
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        ("transactional_id", "string", "0+", "", -1, "", "", None),
+        ("producer_id", "int64", "0+", "", -1, "", 0, None),
+        ("producer_epoch", "int16", "0+", "", -1, "", 0, None),
+        ("committed", "bool", "0+", "", -1, "", False, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        committed: bool = False,
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.committed = committed
+
+
+class EndTxnResponse(Message):
+    """Kafka's EndTxnResponse, versions 0-5."""
+
+    __slots__ = ("error_code", "producer_epoch", "producer_id", "throttle_time_ms")
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    FLEXIBLE_VERSIONS: ClassVar[str] = "3+"
+    API_KEY: ClassVar[int] = 26
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        ("throttle_time_ms", "int32", "0+", "", -1, "", 0, None),
+        ("error_code", "int16", "0+", "", -1, "", 0, None),
+        ("producer_id", "int64", "5+", "", -1, "", -1, None),
+        ("producer_epoch", "int16", "5+", "", -1, "", -1, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch

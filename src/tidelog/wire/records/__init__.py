@@ -1,0 +1,1 @@
+"""One module a stored record. Written by tools/generate_messages.py."""
