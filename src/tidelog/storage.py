@@ -17,11 +17,17 @@ from typing import Protocol
 class File(Protocol):
     """One open append-only file."""
 
-    path: str
-    """Relative to the storage's root, with forward slashes; follows renames of the file and of its directory."""
-    size: int
-    generation: int
-    """Raised by every truncate, so that a slice taken before is known to be cut."""
+    @property
+    def path(self) -> str:
+        """Relative to the storage's root, with forward slashes; follows renames of the file and of its directory."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, those appended and not yet flushed included."""
+
+    @property
+    def generation(self) -> int:
+        """Raised by every truncate, so that a slice taken before is known to be cut."""
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data` at the end, or raise StorageError with the file cut back to where it was."""
