@@ -76,6 +76,7 @@ class Outbox:
         self._next_number = 1
         self._waiting: dict[int, Callable[..., None]] = {}
         """Continuations by token or request id: each is removed when it is called, so each is called at most once."""
+        self._at_end_of_step: list[Callable[[], None]] = []
 
     # --- effects ---
 
@@ -143,6 +144,10 @@ class Outbox:
         """Call back `delay_ms` from now."""
         return self.at(self.now_ms + delay_ms, callback)
 
+    def at_end_of_step(self, callback: Callable[[], None]) -> None:
+        """Call back once when everything else of this step is done: what it gathered goes out in one batch, one flush."""
+        self._at_end_of_step.append(callback)
+
     @property
     def wake_at_ms(self) -> int | None:
         """When the next live timer is due."""
@@ -163,6 +168,14 @@ class Outbox:
             if callback is not None:
                 callback()
 
+    def expect(self, then: Callable[..., None]) -> int:
+        """A number that `resume` will continue: for answers that come from within this node."""
+        return self._wait(then)
+
+    def cancel(self, number: int) -> None:
+        """Forget who waits for this number."""
+        self._waiting.pop(number, None)
+
     def resume(self, number: int, *outcome: Any) -> None:
         """Continue whoever waits for this token or request id; an unknown one is a late answer and is ignored."""
         continuation = self._waiting.pop(number, None)
@@ -170,7 +183,11 @@ class Outbox:
             continuation(*outcome)
 
     def take_effects(self) -> list[Effect]:
-        """Hand over what was collected since the last call."""
+        """End the step and hand over what was collected since the last call."""
+        while self._at_end_of_step:
+            callbacks, self._at_end_of_step = self._at_end_of_step, []
+            for callback in callbacks:
+                callback()
         effects, self._effects = self._effects, []
         return effects
 
