@@ -1,0 +1,29 @@
+"""Free TCP ports on the loopback address."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+LOWEST, HIGHEST = 20_000, 32_000
+"""Below the range the kernel draws the ports of outgoing connections from, so no client takes one in between."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now, all different."""
+    chooser = random.SystemRandom()
+    held: list[socket.socket] = []
+    try:
+        while len(held) < count:
+            candidate = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                candidate.bind(("127.0.0.1", chooser.randint(LOWEST, HIGHEST)))
+            except OSError:
+                candidate.close()
+            else:
+                held.append(candidate)
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
