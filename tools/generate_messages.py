@@ -315,7 +315,7 @@ def render_api_table(descriptions: dict[str, dict[str, Any]]) -> str:
             "API_TABLE: dict[int, tuple[str, str, int, int, int, int, tuple[str, ...]]] = {",
             *rows,
             "}",
-            '"""Key: name, module, first and last stable version, first flexible of request and response, listeners."""',
+            '"""Name, module, first and last stable version, first flexible one of each, listeners."""',
             "",
         ]
     )

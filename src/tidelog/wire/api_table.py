@@ -317,4 +317,4 @@ API_TABLE: dict[int, tuple[str, str, int, int, int, int, tuple[str, ...]]] = {
     ),
     82: ("UpdateRaftVoter", "update_raft_voter", 0, 0, 0, 0, ("controller",)),
 }
-"""Key: name, module, first and last stable version, first flexible of request and response, listeners."""
+"""Name, module, first and last stable version, first flexible one of each, listeners."""

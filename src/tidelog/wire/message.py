@@ -15,7 +15,7 @@ is its class.
 """
 
 Records: TypeAlias = Any
-"""Record batches. Decoded: None or a memoryview of the frame. To encode: those, bytes-like, a Slice, or a list of them."""
+"""Batches. Decoded: None or a memoryview of the frame. To encode: those, bytes-like, a Slice, or a list of them."""
 
 EMPTY: list[Any] = []
 """Stands for "a new empty list" as an argument's default; never stored and never changed."""
