@@ -23,6 +23,7 @@ from tests.clients import confluent
 from tests.clients.conftest import TopicMaker
 from tests.clients.samples import Record
 from tests.support.nodes import Node
+from tests.support.processes import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,8 @@ def test_a_topic_is_made_described_and_deleted(client: AdminClient, make_topic: 
     assert topic in client.list_topics(timeout=5).topics
 
     client.delete_topics([topic])[topic].result(confluent.WAIT_S)
-    assert topic not in client.list_topics(timeout=5).topics
+    # Apache Kafka answers when its controller knows; its broker may learn a moment later.
+    wait_until(lambda: topic not in client.list_topics(timeout=5).topics, 5, "the deleted topic is no longer listed")
     assert refusal(client.describe_topics(TopicCollection([topic]))[topic]) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
@@ -73,6 +75,7 @@ def test_a_topic_made_again_is_a_new_topic(node: Node, client: AdminClient, make
     confluent.produce_all(node, topic, [Record(None, b"old", 1)])
     first = client.describe_topics(TopicCollection([topic]))[topic].result(confluent.WAIT_S)
     client.delete_topics([topic])[topic].result(confluent.WAIT_S)
+    wait_until(lambda: topic not in client.list_topics(timeout=5).topics, 5, "the deleted topic is no longer listed")
     confluent.create_topic(node, topic)
     second = client.describe_topics(TopicCollection([topic]))[topic].result(confluent.WAIT_S)
     assert str(first.topic_id) != str(second.topic_id)
