@@ -1,4 +1,4 @@
-"""The simulated disk loses what a real one may lose, keeps what a flush promised, and does the same for the same seed."""
+"""The simulated disk loses what a real one may lose, keeps what a flush promised, and repeats itself for a seed."""
 
 from __future__ import annotations
 
@@ -77,6 +77,30 @@ def test_an_unflushed_cut_may_be_undone() -> None:
     seen = outcomes_of_power_loss(prepare, "a.log")
     assert {b"0123456789", b"0123AB", b"0123A", b"0123"} <= seen
     assert not any(content is not None and b"X" in content for content in seen)
+
+
+def test_a_flush_promises_only_what_was_there_when_it_was_asked_for() -> None:
+    def prepare(disk: SimulatedDisk) -> None:
+        file = flushed_file(disk, "a.log", b"0123")
+        file.append(b"AB")
+        flush = disk.start_flush(Flush(2, disk, [file]))
+        file.append(b"CD")
+        assert flush.finish() is None
+
+    assert {b"0123AB", b"0123ABCD"} <= outcomes_of_power_loss(prepare, "a.log")
+    assert all(content and content.startswith(b"0123AB") for content in outcomes_of_power_loss(prepare, "a.log"))
+
+
+def test_a_flush_follows_its_directory_when_that_is_renamed() -> None:
+    disk = SimulatedDisk()
+    disk.make_directory("t-0")
+    flush = disk.start_flush(Flush(1, disk, [], [("t-0/checkpoint", b"1")], [""]))
+    disk.rename("t-0", "t-0.1234-delete")
+    assert flush.finish() is None
+    assert disk.read_file("t-0.1234-delete/checkpoint") == b"1"
+    late = disk.start_flush(Flush(2, disk, [], [("t-0.1234-delete/checkpoint", b"2")]))
+    disk.delete("t-0.1234-delete")
+    assert "no such file" in (late.finish() or "")
 
 
 def test_a_flushed_cut_is_final() -> None:

@@ -98,9 +98,9 @@ class SimulatedFile:
         """Refuse further writes; reading goes on, for slices."""
         self._open = False
 
-    def flush(self) -> None:
-        """Make the bytes durable; what `SimulatedDisk.apply_flush` does for each file of a Flush."""
-        self._live("flush").flush()
+    def flush(self, size: int, generation: int) -> None:
+        """Make the first `size` bytes durable, as they were when the file had that generation."""
+        self._live("flush").flush(size if generation == self.generation else None)
         self._disk.wrote(f"flush {self.path}")
 
     def _live(self, operation: str, writing: bool = False) -> Inode:
@@ -110,6 +110,46 @@ class SimulatedFile:
             raise ValueError(f"{self._inode.path} is closed")
         self._disk.check(operation, self._inode.path)
         return self._inode
+
+
+class SimulatedFlush:
+    """A Flush under way. Directories are those its paths meant when it was taken in, as open descriptors would be."""
+
+    def __init__(self, disk: SimulatedDisk, effect: Flush) -> None:
+        self._disk = disk
+        self._error: str | None = None
+        self._files: list[tuple[SimulatedFile, int, int]] = []
+        self._replacements: list[tuple[Directory, str, bytes]] = []
+        self._directories: list[Directory] = []
+        for file in effect.files:
+            if not isinstance(file, SimulatedFile):
+                raise TypeError(f"{file!r} is not a file of a simulated disk")
+            self._files.append((file, file.size, file.generation))
+        try:
+            for path, data in effect.replacements:
+                directory, _, name = path.rpartition("/")
+                self._replacements.append((disk.directory(directory), name, data))
+            self._directories += [disk.directory(path) for path in effect.directories]
+        except (StorageError, FileNotFoundError) as error:
+            self._error = f"log directory {disk.root}: no such directory: {error}"
+
+    def finish(self) -> str | None:
+        """Do it; the disk's complaint, or None. What came before a complaint is durable."""
+        if self._error is not None:
+            return self._error
+        try:
+            for file, size, generation in self._files:
+                file.flush(size, generation)
+            for directory, name, data in self._replacements:
+                if directory.parent is None and directory.path:
+                    raise StorageError(self._disk.root, f"{directory.path}/{name}", "no such file or directory")
+                self._disk.put_file(directory, name, data, durable=True)
+                self._disk.flush_directory(directory)
+            for directory in self._directories:
+                self._disk.flush_directory(directory)
+        except StorageError as error:
+            return str(error)
+        return None
 
 
 class SimulatedDisk:
@@ -154,7 +194,7 @@ class SimulatedDisk:
 
     def replace(self, path: str, data: bytes) -> None:
         """Old, new or empty after a power loss."""
-        self._replace(path, data, durable=False)
+        self.put_file(*self._place(path), data, durable=False)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory of that name."""
@@ -164,7 +204,7 @@ class SimulatedDisk:
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
         self.check("list", path)
-        return sorted(self._directory(path).entries)
+        return sorted(self.directory(path).entries)
 
     def size(self, path: str) -> int:
         """Bytes in a file."""
@@ -223,28 +263,18 @@ class SimulatedDisk:
 
     # --- what the simulated runtime does ---
 
-    def apply_flush(self, effect: Flush) -> str | None:
-        """Carry out a Flush of this disk; the disk's complaint, or None. What came before a complaint is durable."""
-        try:
-            for file in effect.files:
-                if not isinstance(file, SimulatedFile):
-                    raise TypeError(f"{file!r} is not a file of a simulated disk")
-                file.flush()
-            for path, data in effect.replacements:
-                self._replace(path, data, durable=True)
-                self.flush_directory(path.rpartition("/")[0])
-            for path in effect.directories:
-                self.flush_directory(path)
-        except StorageError as error:
-            return str(error)
-        except FileNotFoundError as error:
-            return f"log directory {self.root}: no such directory: {error}"
-        return None
+    def start_flush(self, effect: Flush) -> SimulatedFlush:
+        """Take a Flush in; until `finish` nothing is promised, and what is appended meanwhile is not part of it."""
+        return SimulatedFlush(self, effect)
 
-    def flush_directory(self, path: str) -> None:
+    def apply_flush(self, effect: Flush) -> str | None:
+        """Carry out a Flush of this disk at once; the disk's complaint, or None."""
+        return self.start_flush(effect).finish()
+
+    def flush_directory(self, directory: Directory) -> None:
         """Make the names in a directory durable, with whatever a journal has to write before them."""
-        self.check("flush", path)
-        needed = {self._directory(path)}
+        self.check("flush", directory.path)
+        needed = {directory}
         confirmed: list[Change] = []
         kept: list[Change] = []
         for change in reversed(self._changes):
@@ -256,7 +286,7 @@ class SimulatedDisk:
         self._changes = kept[::-1]
         for change in reversed(confirmed):
             change.apply()
-        self.wrote(f"flush directory {path}")
+        self.wrote(f"flush directory {directory.path}")
 
     # --- faults ---
 
@@ -354,7 +384,8 @@ class SimulatedDisk:
             raise StorageError(self.root, path, "is a directory")
         return node
 
-    def _directory(self, path: str) -> Directory:
+    def directory(self, path: str) -> Directory:
+        """The directory at a path."""
         node = self._find(path)
         if node is None:
             raise FileNotFoundError(path)
@@ -366,11 +397,12 @@ class SimulatedDisk:
         above, _, name = path.rpartition("/")
         if name in ("", ".", ".."):
             raise ValueError(f"{path!r} names no file")
-        return self._directory(above), name
+        return self.directory(above), name
 
-    def _replace(self, path: str, data: bytes, *, durable: bool) -> None:
+    def put_file(self, parent: Directory, name: str, data: bytes, *, durable: bool) -> None:
+        """Put a whole new file under a name; `durable` is about its bytes, not its name."""
+        path = f"{parent.path}/{name}" if parent.path else name
         self.check("replace", path)
-        parent, name = self._place(path)
         if isinstance(parent.entries.get(name), Directory):
             raise StorageError(self.root, path, "is a directory")
         self.take_space(len(data), path)

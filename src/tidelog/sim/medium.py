@@ -50,9 +50,9 @@ class Inode(Node):
         del self.data[size:]
         self.generation += 1
 
-    def flush(self) -> None:
-        """The medium now has what programs see."""
-        self.durable_size = len(self.data)
+    def flush(self, size: int | None = None) -> None:
+        """The medium now has what programs see, or the first `size` bytes of it."""
+        self.durable_size = len(self.data) if size is None else max(self.durable_size, size)
         self.cut_tail = b""
 
     def lose_power(self, chance: Chance) -> None:
