@@ -40,7 +40,10 @@ def compress(kind: int, data: Buffer) -> Buffer:
     if kind == Compression.SNAPPY:
         return _compress_snappy(cramjam, data)
     if kind == Compression.LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        # Kafka's Java code reads only frames of independent blocks, and the library links them unless told not to.
+        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
     if kind == Compression.ZSTD:
         return bytes(cramjam.zstd.compress(data, level=3))
     raise _unknown(kind)
