@@ -58,7 +58,7 @@ PYTHON_TYPES = {
 
 
 def snake_case(name: str) -> str:
-    """timeoutMs and TimeoutMs become timeout_ms; KRaftVersion becomes kraft_version."""
+    """From timeoutMs and TimeoutMs to timeout_ms, and from KRaftVersion to kraft_version."""
     name = name.replace("KRaft", "Kraft")
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name).lower()

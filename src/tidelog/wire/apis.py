@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidelog.wire.api_table import API_TABLE
-from tidelog.wire.api_table import ApiKey as ApiKey
+from tidelog.wire.api_table import API_TABLE, ApiKey
 from tidelog.wire.message import Message
+
+__all__ = [
+    "ApiKey",
+    "api_listeners",
+    "api_name",
+    "api_versions",
+    "request_class",
+    "request_header_version",
+    "response_class",
+    "response_header_version",
+]
 
 _classes: dict[int, tuple[type[Message], type[Message]]] = {}
 

@@ -85,6 +85,7 @@ class BatchHeader:
 
     @property
     def last_offset(self) -> int:
+        """The offset of the last record, also where compaction removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -111,6 +112,7 @@ class BatchHeader:
 
     @property
     def is_transactional(self) -> bool:
+        """Whether it waits for its transaction's end before a read_committed reader may see it."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
@@ -125,6 +127,7 @@ class BatchHeader:
 
     @property
     def has_producer_id(self) -> bool:
+        """Whether an idempotent or transactional producer wrote it, so that its sequence counts."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property

@@ -57,7 +57,9 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {list(self.headers)!r})"
 
 
-def iterate_records(batch: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
+def iterate_records(  # noqa: PLR0912 - lengths of one byte are read in place: a call for each would double the cost
+    batch: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Iterator[Record]:
     """The records of a batch, decompressed; INVALID_RECORD at the first that is malformed or when the count is wrong.
 
     `max_bytes` bounds what the batch may decompress to. The checksum is not checked here.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
-from struct import Struct
-from struct import error as StructError
 
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.batch_records import Record, build_batch
 from tidelog.wire.varints import Buffer
 
-_two_shorts = Struct(">hh")
-_marker = Struct(">hi")
+_two_shorts = struct.Struct(">hh")
+_marker = struct.Struct(">hi")
 
 
 class ControlType(IntEnum):
@@ -35,7 +34,7 @@ def control_type(key: Buffer | None) -> int:
     """The type in a control record's key, which may be one that only a newer version knows."""
     try:
         _, kind = _two_shorts.unpack_from(key or b"")
-    except StructError:
+    except struct.error:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a control record without a type") from None
     return int(kind)
 
@@ -66,6 +65,6 @@ def end_marker_coordinator_epoch(value: Buffer | None) -> int:
     """The coordinator's epoch in the value of a commit or abort marker."""
     try:
         _, epoch = _marker.unpack_from(value or b"")
-    except StructError:
+    except struct.error:
         raise KafkaError(ErrorCode.INVALID_RECORD, "an end marker without a coordinator epoch") from None
     return int(epoch)

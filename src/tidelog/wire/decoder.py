@@ -61,7 +61,7 @@ class _Source:
             f"        raise DecodeError(f'{self.title}: {{error}} near byte {{o}} of {{end}}') from None",
         ]
         text = "\n".join([*head, *self.lines, *tail])
-        exec(compile(text, f"<decode {self.title}>", "exec"), self.names)
+        exec(compile(text, f"<decode {self.title}>", "exec"), self.names)  # noqa: S102 - the text is made above, from our own tables
         decoder: Decoder = self.names["decode"]
         return decoder
 

@@ -57,7 +57,7 @@ class _Source:
     def function(self) -> Encoder:
         """Compile what was collected."""
         text = "\n".join(["def encode(m):", "    out = []", "    w = out.append", *self.lines, "    return out"])
-        exec(compile(text, f"<encode {self.title}>", "exec"), self.names)
+        exec(compile(text, f"<encode {self.title}>", "exec"), self.names)  # noqa: S102 - the text is made above, from our own tables
         encoder: Encoder = self.names["encode"]
         return encoder
 

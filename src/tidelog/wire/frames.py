@@ -6,9 +6,8 @@ has them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
-from struct import Struct
-from struct import error as StructError
 from typing import Any
 
 from tidelog.errors import DecodeError, ErrorCode, TidelogError
@@ -26,13 +25,13 @@ from tidelog.wire.decoder import Decoder
 from tidelog.wire.encoder import Encoder
 from tidelog.wire.varints import Buffer, decode_unsigned
 
-_request_head = Struct(">hhih")
+_request_head = struct.Struct(">hhih")
 """Key, version, correlation id and the length of the client id, which keeps its old form in flexible headers too."""
-_pack_request_head = Struct(">ihhih").pack
-_pack_response_head = Struct(">ii").pack
-_pack_flexible_response_head = Struct(">iix").pack
-_correlation_id = Struct(">i")
-_error_code = Struct(">h")
+_pack_request_head = struct.Struct(">ihhih").pack
+_pack_response_head = struct.Struct(">ii").pack
+_pack_flexible_response_head = struct.Struct(">iix").pack
+_correlation_id = struct.Struct(">i")
+_error_code = struct.Struct(">h")
 
 _request_decoders: dict[tuple[int, int], tuple[Decoder, bool]] = {}
 _request_encoders: dict[tuple[int, int], tuple[Encoder, bool]] = {}
@@ -40,7 +39,7 @@ _response_decoders: dict[tuple[int, int], tuple[Decoder, bool]] = {}
 _response_encoders: dict[tuple[int, int], tuple[Encoder, Callable[[int, int], bytes], int]] = {}
 
 
-class UnsupportedVersion(TidelogError):
+class UnsupportedVersion(TidelogError):  # noqa: N818 - a state of affairs more than a fault: it is answered
     """A request of an API or version that is not served. ApiVersions is answered all the same, as version 0."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
@@ -70,7 +69,7 @@ def decode_request(frame: Buffer, supported: Mapping[int, tuple[int, int]]) -> R
     """A request of one of the supported (first, last) versions. As in Kafka, bytes behind the body are ignored."""
     try:
         api_key, api_version, correlation_id, length = _request_head.unpack_from(frame)
-    except StructError:
+    except struct.error:
         raise DecodeError(f"a request of {len(frame)} bytes has no header") from None
     versions = supported.get(api_key)
     if versions is None or not versions[0] <= api_version <= versions[1]:
@@ -138,7 +137,7 @@ def decode_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int,
         (correlation_id,) = _correlation_id.unpack_from(frame)
         if api_key == ApiKey.API_VERSIONS and _error_code.unpack_from(frame, 4)[0] == ErrorCode.UNSUPPORTED_VERSION:
             api_version = 0
-    except StructError:
+    except struct.error:
         raise DecodeError(f"a response of {len(frame)} bytes has no header") from None
     try:
         decoder, flexible = _response_decoders[api_key, api_version]

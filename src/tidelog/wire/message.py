@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeAlias
 
-from tidelog.wire.uuids import ZERO_UUID as ZERO_UUID
+from tidelog.wire.uuids import ZERO_UUID
+
+__all__ = ["EMPTY", "EMPTY_STRUCT", "ZERO_UUID", "Field", "Message", "Records"]
 
 Field: TypeAlias = tuple[str, Any, str, str, int, str, Any, str | None]
 """Attribute, type, versions, nullable versions, tag (-1: none), tagged versions, default, own flexible versions.

@@ -7,10 +7,9 @@ __transaction_state   value: version (int16), value message
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from importlib import import_module
-from struct import Struct
-from struct import error as StructError
 from typing import Any, TypeVar
 
 from tidelog.errors import DecodeError
@@ -21,7 +20,7 @@ from tidelog.wire.varints import Buffer, decode_unsigned, encode_unsigned
 
 FRAME_VERSION = 1
 M = TypeVar("M", bound=Message)
-_short = Struct(">h")
+_short = struct.Struct(">h")
 _classes: dict[tuple[str, str], type[Message]] = {}
 
 
@@ -89,7 +88,7 @@ def _decode_coordinator_record(
 def _leading_short(data: Buffer) -> int:
     try:
         return int(_short.unpack_from(data)[0])
-    except StructError:
+    except struct.error:
         raise DecodeError("a stored message without a version") from None
 
 
