@@ -1,4 +1,4 @@
-"""Build the environment of `make`: a virtual environment from the hash-pinned lock, Tidelog in it, and a Java for Spark.
+"""Build the environment of `make`: a virtual environment from the hash-pinned lock, with Tidelog and a Java for Spark.
 
 Run by `make setup` with the machine's own Python; it uses nothing but the standard library.
 """

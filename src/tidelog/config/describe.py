@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs shows them: the value in force, where it comes from, and what else could have decided it."""
+"""Settings as DescribeConfigs shows them: the value in force, where it comes from, and what else was given."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class NodeConfig(NodeSettings):
             if name.upper() in names and protocol.upper() != "PLAINTEXT":
                 raise ConfigError(f"listener.security.protocol.map: {pair.strip()}: only PLAINTEXT is served")
         for entry in self.advertised_addresses:
-            if entry.host in ("0.0.0.0", "::"):
+            if entry.host in ("0.0.0.0", "::"):  # noqa: S104 - it is refused here
                 raise ConfigError(f"advertised.listeners: {entry}: a client cannot connect to every interface")
             if self.advertised_listeners is not None and entry.name not in names:
                 raise ConfigError(f"advertised.listeners: {entry.name} is not among the listeners")

@@ -1,4 +1,4 @@
-"""Every setting of a node, one line each. Names, types, defaults and ranges are Apache Kafka 4.3's unless a line says so."""
+"""Every setting of a node, one by one, with Apache Kafka 4.3's name, type, default and range unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ class NodeSettings(SettingsBase):
     replica_lag_max_messages: int = int64(
         -1,
         NODE,
-        "A follower this many records behind leaves the ISR, -1 for never: Kafka's rule of old, kept to show why it went.",
+        "A follower this many records behind leaves the ISR, -1 for never: Kafka's old rule, kept to show why it went.",
         low=1,
         also=(-1,),
         ours=True,
@@ -330,7 +330,7 @@ class NodeSettings(SettingsBase):
     replica_selector_class: str | None = string(
         None,
         NODE,
-        "How a reader's replica is chosen: not set for the leader, or RackAwareReplicaSelector under its Kafka class name.",
+        "How a reader's replica is chosen: not set for the leader, or Kafka's class name of RackAwareReplicaSelector.",
         choices=(
             "org.apache.kafka.common.replica.RackAwareReplicaSelector",
             "org.apache.kafka.common.replica.LeaderSelector",

@@ -1,7 +1,7 @@
-"""Settings of Apache Kafka that a Kafka properties file may hold and that mean nothing here, and those that are refused.
+"""Settings of Apache Kafka that a properties file may hold and that mean nothing here, and those that are refused.
 
 What is without effect is still checked, so that a slip is found; what promises something that Tidelog does not do
-(encryption, authorization, remote storage) is refused unless it says no, because a node that ignored it would be a trap.
+(encryption, authorization, remote storage) is refused unless it says no: a node that ignored it would be a trap.
 """
 
 from __future__ import annotations

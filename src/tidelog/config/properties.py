@@ -9,7 +9,7 @@ _BLANKS = " \t\f"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Names and values of a properties text: `#` and `!` comments, `=`, `:` or blanks between, `\\` escapes, long lines.
+    """Names and values of a properties text: `#` and `!` comments, `=`, `:` or blanks between, escapes, long lines.
 
     A name given twice is refused: Java takes the last, which hides a slip.
     """

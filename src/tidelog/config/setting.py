@@ -192,7 +192,7 @@ class Setting:
             return value
         below = self.low is not None and value < self.low
         above = self.high is not None and value > self.high
-        if below or above or value != value:
+        if below or above or str(value) == "nan":
             raise self._refused(text)
         if kind is not Kind.DOUBLE and not -self._largest() - 1 <= value <= self._largest():
             raise ConfigError(f"{self.name}: {text} does not fit in {_BITS[kind] + 1} bits")
@@ -310,7 +310,7 @@ def settings(cls: Class) -> Class:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like a mistyped one, if any is like it."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it, and every start would pay for it
+    import difflib  # here, because only a mistake needs it and every start would pay for it
 
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else None

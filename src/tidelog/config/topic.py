@@ -30,7 +30,7 @@ _UNIT_MS = {"hours": HOUR_MS, "minutes": 60_000}
 
 @settings
 class TopicConfig(SettingsBase):
-    """The settings in force for one topic. The broker's setting a line falls back to is in `synonyms`, the first wins."""
+    """The settings in force for one topic. `synonyms` are the broker settings a line falls back to, the first wins."""
 
     cleanup_policy: tuple[str, ...] = names(
         ("delete",),

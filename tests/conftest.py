@@ -1,0 +1,49 @@
+"""What all tests share: no example database in the tree, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("tidelog", database=None, deadline=None)
+hypothesis.settings.load_profile("tidelog")
+
+MARK = "TIDELOG_TEST_RUN"
+"""Every process that a test starts inherits this variable, so that one which outlives the run is found."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ[MARK] = uuid.uuid4().hex
+
+
+def processes_of_this_run() -> dict[int, str]:
+    """Pid and command line of every other live process that a test has started (Linux; empty elsewhere)."""
+    wanted = f"{MARK}={os.environ.get(MARK, '')}".encode()
+    found: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        try:
+            if pid != os.getpid() and wanted in (folder / "environ").read_bytes().split(b"\0"):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                if command:
+                    found[pid] = command
+        except OSError:
+            continue
+    return found
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    left = processes_of_this_run()
+    if not left:
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    for pid, command in left.items():
+        if reporter is not None:
+            reporter.write_line(f"left behind: process {pid}: {command}", red=True)
+        os.kill(pid, signal.SIGKILL)
+    session.exitstatus = pytest.ExitCode.TESTS_FAILED
