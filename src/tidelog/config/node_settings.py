@@ -1,4 +1,4 @@
-"""Every setting of a node, one by one, with Apache Kafka 4.3's name, type, default and range unless it says otherwise."""
+"""Every setting of a node, one by one: Apache Kafka 4.3's names, types, defaults and ranges, unless a line says so."""
 
 from __future__ import annotations
 
