@@ -1,0 +1,144 @@
+"""`tidelog consume`: records to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, positive_integer, whole_number
+from tidelog.cli.records_text import json_fields
+
+if TYPE_CHECKING:
+    from tidelog.client.client import Client, TopicPartition
+    from tidelog.client.consumer import ConsumedRecord
+
+SUMMARY = "write records to standard output"
+EXAMPLES = """\
+  tidelog consume orders                                   all there is now, then stop
+  tidelog consume orders --follow                          and what comes, until Ctrl-C
+  tidelog consume orders --from latest --follow            only what comes
+  tidelog consume orders --from 100 --max 10 --partition 0
+  tidelog consume orders --from 2026-11-15T10:00:00Z --json-lines
+
+--from takes earliest, latest, an offset, a time (2026-11-15, 2026-11-15T10:00:00Z) or milliseconds since 1970 as
+@1763200800000. Records of one partition come in order. JSON lines have topic, partition, offset, timestamp, key, value
+and headers; key_base64 and value_base64 stand for bytes that are no text."""
+
+
+def configure(parser: Parser) -> None:
+    """The options."""
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--from", dest="start", default="earliest", metavar="WHERE", help="where to begin (earliest)")
+    parser.add_argument("--max", type=positive_integer, metavar="N", help="stop after N records")
+    parser.add_argument(
+        "--partition", type=whole_number, action="append", metavar="N", help="only this one; may be given again"
+    )
+    parser.add_argument("--follow", action="store_true", help="wait for more at the end")
+    parser.add_argument("--key-separator", metavar="TEXT", help="print key TEXT value; a null is empty")
+    parser.add_argument("--headers", action="store_true", help="print name:value,name:value and a tab first")
+    parser.add_argument("--json-lines", "--json", action="store_true", help="print a JSON object a line")
+    parser.add_argument(
+        "--read-uncommitted", action="store_true", help="also records of transactions that are open or were aborted"
+    )
+    add_cluster(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print until the end, the given number, or for ever."""
+    from tidelog.client.client import Client
+
+    if arguments.json_lines and (arguments.key_separator is not None or arguments.headers):
+        raise UsageError("tidelog consume: --json-lines has keys and headers of its own")
+    separator = arguments.key_separator.encode() if arguments.key_separator is not None else None
+    start = _parse_start(arguments.start)
+    out = sys.stdout.buffer
+    left = arguments.max
+    with Client(arguments.bootstrap, client_id="tidelog-consume", timeout_ms=arguments.timeout_ms) as client:
+        for records in _rounds(client, arguments, start):
+            lines = []
+            for record in records if left is None else records[:left]:
+                if arguments.json_lines:
+                    lines.append(json.dumps(json_fields(record), ensure_ascii=False).encode())
+                else:
+                    lines.append(_line(record, separator, arguments.headers))
+            out.write(b"".join(line + b"\n" for line in lines))
+            out.flush()
+            if left is not None:
+                left -= len(lines)
+                if left <= 0:
+                    break
+    return Exit.OK
+
+
+def _rounds(client: Client, arguments: argparse.Namespace, start: tuple[str, int]) -> Iterator[list[ConsumedRecord]]:
+    """Records as they come, an answer at a time."""
+    from tidelog.client.consumer import Consumer
+    from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
+
+    view = client.topic(arguments.topic)
+    missing = set(arguments.partition or ()) - set(view.partitions)
+    if missing:
+        raise UsageError(f"tidelog consume: {arguments.topic} has no partition {min(missing)}")
+    wanted = [(arguments.topic, number) for number in arguments.partition or view.partitions]
+    committed = not arguments.read_uncommitted
+    ends = {
+        where: found.offset
+        for where, found in list_offsets(client, dict.fromkeys(wanted, LATEST), read_committed=committed).items()
+    }
+    starts = _starts(client, wanted, start, ends)
+    consumer = Consumer(client, starts, read_committed=committed, reset=EARLIEST)
+    if not arguments.follow:
+        consumer.ends = ends
+    while arguments.follow or any(consumer.positions[where] < ends[where] for where in wanted):
+        records = consumer.poll(500)
+        if not arguments.follow:
+            records = [one for one in records if one.offset < ends[one.topic, one.partition]]
+        if records:
+            yield records
+
+
+def _starts(
+    client: Client, wanted: list[TopicPartition], start: tuple[str, int], ends: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Where each partition begins."""
+    from tidelog.client.offsets import EARLIEST, list_offsets
+
+    kind, number = start
+    if kind == "latest":
+        return dict(ends)
+    found = list_offsets(client, dict.fromkeys(wanted, number if kind == "timestamp" else EARLIEST))
+    if kind == "offset":
+        return {where: max(number, found[where].offset) for where in wanted}
+    # A time after the last record is nowhere: begin at the end.
+    return {where: found[where].offset if found[where].offset >= 0 else ends[where] for where in wanted}
+
+
+def _parse_start(text: str) -> tuple[str, int]:
+    if text in ("earliest", "latest"):
+        return text, 0
+    if text.isascii() and text.isdigit():
+        return "offset", int(text)
+    if text.startswith("@") and text[1:].isascii() and text[1:].isdigit():
+        return "timestamp", int(text[1:])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"tidelog consume: --from {text!r} is not earliest, latest, an offset, a time like 2026-11-15T10:00:00Z, "
+            "or @ and milliseconds"
+        ) from None
+    return "timestamp", int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _line(record: Any, separator: bytes | None, with_headers: bool) -> bytes:
+    parts = []
+    if with_headers:
+        parts.append(b",".join(name.encode() + b":" + (value or b"") for name, value in record.headers) + b"\t")
+    if separator is not None:
+        parts.append((record.key or b"") + separator)
+    parts.append(record.value or b"")
+    return b"".join(parts)

@@ -1,0 +1,298 @@
+"""`tidelog topics`: create, list, describe, alter, delete."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tidelog.cli.frame import (
+    Exit,
+    Parser,
+    UsageError,
+    add_cluster,
+    add_json,
+    add_subcommand,
+    name_and_value,
+    positive_integer,
+)
+from tidelog.cli.output import print_json, table
+
+SUMMARY = "create, list, describe, alter and delete topics"
+EXAMPLES = """\
+  tidelog topics create orders --partitions 3 --config retention.ms=86400000
+  tidelog topics list
+  tidelog topics describe orders --json
+  tidelog topics alter orders --partitions 6
+  tidelog topics delete orders"""
+
+
+def configure(parser: Parser) -> None:
+    """The options of each subcommand."""
+    commands = parser.add_commands()
+
+    create = add_subcommand(
+        commands,
+        "create",
+        "make topics",
+        "  tidelog topics create orders\n"
+        "  tidelog topics create orders payments --partitions 3 --config cleanup.policy=compact\n"
+        "  tidelog topics create orders --assignment 1:2,2:3,3:1",
+        _create,
+    )
+    create.add_argument("topics", metavar="TOPIC", nargs="+")
+    create.add_argument("--partitions", type=positive_integer, metavar="N", help="default: num.partitions")
+    create.add_argument(
+        "--replication-factor", type=positive_integer, metavar="N", help="default: default.replication.factor"
+    )
+    create.add_argument(
+        "--assignment",
+        type=_assignment,
+        metavar="1:2,2:3",
+        help="replicas of each partition by broker id: partitions by commas, replicas by colons, leader first",
+    )
+    create.add_argument(
+        "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a topic's setting"
+    )
+    create.add_argument("--if-not-exists", action="store_true", help="an existing topic is no error")
+    create.add_argument("--validate-only", action="store_true", help="say whether it would work, and make nothing")
+
+    list_ = add_subcommand(commands, "list", "name all topics", "  tidelog topics list --internal", _list)
+    list_.add_argument("--internal", action="store_true", help="also the topics the cluster keeps for itself")
+
+    describe = add_subcommand(
+        commands,
+        "describe",
+        "show partitions, leaders, replicas, offsets and settings",
+        "  tidelog topics describe orders\n  tidelog topics describe --json",
+        _describe,
+    )
+    describe.add_argument("topics", metavar="TOPIC", nargs="*", help="default: all that are not internal")
+
+    alter = add_subcommand(
+        commands,
+        "alter",
+        "add partitions, change settings",
+        "  tidelog topics alter orders --partitions 6\n"
+        "  tidelog topics alter orders --config retention.ms=60000 --remove-config segment.bytes",
+        _alter,
+    )
+    alter.add_argument("topic", metavar="TOPIC")
+    alter.add_argument("--partitions", type=positive_integer, metavar="N", help="the new number; it can only grow")
+    alter.add_argument("--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE")
+    alter.add_argument("--remove-config", action="append", default=[], metavar="NAME", help="back to the default")
+
+    delete = add_subcommand(
+        commands, "delete", "delete topics with all records", "  tidelog topics delete orders", _delete
+    )
+    delete.add_argument("topics", metavar="TOPIC", nargs="+")
+    delete.add_argument("--if-exists", action="store_true", help="a missing topic is no error")
+
+    for subcommand in (create, list_, describe, alter, delete):
+        add_cluster(subcommand)
+        add_json(subcommand)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Each subcommand brings its own."""
+    raise UsageError("tidelog topics: which command? (see tidelog topics --help)")
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    from tidelog.client import Client
+    from tidelog.client.admin import create_topic
+    from tidelog.errors import ErrorCode, KafkaError
+    from tidelog.wire.uuids import to_text
+
+    if arguments.assignment and (arguments.partitions or arguments.replication_factor):
+        raise UsageError("tidelog topics create: --assignment stands for --partitions and --replication-factor")
+    made = []
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        for name in arguments.topics:
+            try:
+                result = create_topic(
+                    client,
+                    name,
+                    partitions=arguments.partitions or -1,
+                    replication_factor=arguments.replication_factor or -1,
+                    assignments=arguments.assignment,
+                    configs=dict(arguments.config),
+                    validate_only=arguments.validate_only,
+                )
+            except KafkaError as error:
+                if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and arguments.if_not_exists:
+                    made.append({"topic": name, "created": False})
+                    continue
+                raise
+            made.append(
+                {
+                    "topic": name,
+                    "created": not arguments.validate_only,
+                    "id": to_text(result.topic_id),
+                    "partitions": result.num_partitions,
+                    "replication_factor": result.replication_factor,
+                }
+            )
+    if arguments.json:
+        print_json(made)
+        return Exit.OK
+    for one in made:
+        if "id" not in one:
+            print(f"{one['topic']} exists already")
+        else:
+            verb = "would create" if arguments.validate_only else "created"
+            print(
+                f"{verb} {one['topic']}: {count(one['partitions'], 'partition')}, "
+                f"replication factor {one['replication_factor']}"
+            )
+    return Exit.OK
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from tidelog.client import Client
+
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        topics = client.refresh(None).topics
+    shown = [topics[name] for name in sorted(topics) if arguments.internal or not topics[name].is_internal]
+    if arguments.json:
+        print_json(
+            [{"topic": one.name, "partitions": len(one.partitions), "internal": one.is_internal} for one in shown]
+        )
+    else:
+        for topic in shown:
+            print(topic.name)
+    return Exit.OK
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    from tidelog.client import Client
+
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        described = [_describe_one(client, topic) for topic in _views(client, arguments.topics)]
+    if arguments.json:
+        print_json(described)
+        return Exit.OK
+    for number, topic in enumerate(described):
+        if number:
+            print()
+        print(_describe_text(topic))
+    return Exit.OK
+
+
+def _views(client: Any, names: list[str]) -> list[Any]:
+    from tidelog.client.admin import describe_topics
+
+    views = describe_topics(client, names or None)
+    return views if names else [view for view in views if not view.is_internal]
+
+
+def _describe_one(client: Any, topic: Any) -> dict[str, Any]:
+    from tidelog.client import EARLIEST, LATEST, list_offsets
+    from tidelog.client.admin import ResourceType, describe_configs
+    from tidelog.wire.uuids import to_text
+
+    led = [(topic.name, one.partition) for one in topic.partitions.values() if one.leader >= 0]
+    starts = list_offsets(client, dict.fromkeys(led, EARLIEST)) if led else {}
+    ends = list_offsets(client, dict.fromkeys(led, LATEST)) if led else {}
+    configs = describe_configs(client, ResourceType.TOPIC, topic.name)
+    return {
+        "topic": topic.name,
+        "id": to_text(topic.topic_id),
+        "internal": topic.is_internal,
+        "configs": {config.name: config.value for config in configs if config.source == "topic"},
+        "partitions": [
+            {
+                "partition": one.partition,
+                "leader": one.leader if one.leader >= 0 else None,
+                "epoch": one.leader_epoch,
+                "replicas": one.replicas,
+                "isr": one.isr,
+                "eligible_leaders": one.eligible_leaders,
+                "offline": one.offline,
+                "start_offset": starts[key].offset if (key := (topic.name, one.partition)) in starts else None,
+                "end_offset": ends[key].offset if key in ends else None,
+            }
+            for one in topic.partitions.values()
+        ],
+    }
+
+
+def _describe_text(topic: dict[str, Any]) -> str:
+    partitions = topic["partitions"]
+    replication = max((len(one["replicas"]) for one in partitions), default=0)
+    lines = [
+        f"{topic['topic']}  id {topic['id']}, {count(len(partitions), 'partition')}, replication factor {replication}"
+        + (", internal" if topic["internal"] else "")
+    ]
+    lines += [f"  {name}={value}" for name, value in topic["configs"].items()]
+    headings = ["partition", "leader", "epoch", "replicas", "isr", "elr", "offline", "start", "end"]
+    rows = [list(one.values()) for one in partitions]
+    lines += ["  " + line for line in table(headings, rows)]
+    return "\n".join(lines)
+
+
+def _alter(arguments: argparse.Namespace) -> int:
+    from tidelog.client import Client
+    from tidelog.client.admin import AlterOperation, ResourceType, alter_configs, create_partitions
+
+    if not (arguments.partitions or arguments.config or arguments.remove_config):
+        raise UsageError("tidelog topics alter: nothing to do: give --partitions, --config or --remove-config")
+    changes: list[tuple[str, AlterOperation, str | None]] = [
+        (name, AlterOperation.SET, value) for name, value in arguments.config
+    ]
+    changes += [(name, AlterOperation.DELETE, None) for name in arguments.remove_config]
+    done: dict[str, Any] = {"topic": arguments.topic}
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        if changes:
+            # Two requests: what the first would refuse must be known before the second has done its part.
+            alter_configs(client, ResourceType.TOPIC, arguments.topic, changes, validate_only=True)
+        if arguments.partitions:
+            create_partitions(client, arguments.topic, arguments.partitions)
+            done["partitions"] = arguments.partitions
+        if changes:
+            alter_configs(client, ResourceType.TOPIC, arguments.topic, changes)
+            done["configs"] = {name: value for name, _, value in changes}
+    if arguments.json:
+        print_json(done)
+        return Exit.OK
+    told = [f"{name}={value}" if value is not None else f"{name} removed" for name, _, value in changes]
+    told += [count(arguments.partitions, "partition")] if arguments.partitions else []
+    print(f"altered {arguments.topic}: {', '.join(told)}")
+    return Exit.OK
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    from tidelog.client import Client
+    from tidelog.client.admin import delete_topics
+    from tidelog.errors import ErrorCode, KafkaError
+
+    gone = []
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        for name in arguments.topics:
+            try:
+                delete_topics(client, [name])
+                gone.append({"topic": name, "deleted": True})
+            except KafkaError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not arguments.if_exists:
+                    raise
+                gone.append({"topic": name, "deleted": False})
+    if arguments.json:
+        print_json(gone)
+    else:
+        for one in gone:
+            print(f"deleted {one['topic']}" if one["deleted"] else f"there is no topic {one['topic']}")
+    return Exit.OK
+
+
+def _assignment(text: str) -> dict[int, list[int]]:
+    try:
+        return {
+            partition: [int(broker) for broker in replicas.split(":")]
+            for partition, replicas in enumerate(text.split(","))
+        }
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 1:2,2:3 (broker ids)") from None
+
+
+def count(number: int, noun: str) -> str:
+    """`1 partition`, `3 partitions`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")

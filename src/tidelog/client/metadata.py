@@ -1,0 +1,122 @@
+"""What a client knows of a cluster: its brokers, and who leads which partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from tidelog.wire.uuids import ZERO_UUID
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker as it advertises itself."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(slots=True)
+class PartitionView:
+    """A partition as the last answer about it told."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: list[int] = field(default_factory=list)
+    isr: list[int] = field(default_factory=list)
+    offline: list[int] = field(default_factory=list)
+    eligible_leaders: list[int] = field(default_factory=list)
+    """Replicas outside the ISR that may lead without loss (KIP-966); known from DescribeTopicPartitions only."""
+    last_known_eligible: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TopicView:
+    """A topic as the last answer about it told."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: dict[int, PartitionView]
+
+
+class Metadata:
+    """The cache. It is only as fresh as the last answer; whoever is told that it is stale refreshes it."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[str, TopicView] = {}
+        self.topic_errors: dict[str, int] = {}
+        """Why a topic that was asked for is not in `topics`."""
+        self.cluster_id: str | None = None
+        self.controller_id = -1
+
+    def update(self, answer: MetadataResponse) -> None:
+        """Take a whole answer: its brokers replace what was known, its topics are added."""
+        self.brokers = {
+            broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
+        }
+        self.cluster_id = answer.cluster_id
+        self.controller_id = answer.controller_id
+        for topic in answer.topics:
+            if topic.name is None:
+                continue
+            self.topics.pop(topic.name, None)
+            self.topic_errors.pop(topic.name, None)
+            if topic.error_code:
+                self.topic_errors[topic.name] = topic.error_code
+            else:
+                self.topics[topic.name] = _topic_view(topic)
+
+    def leader_of(self, topic: str, partition: int) -> PartitionView:
+        """The partition with its leader; a retriable KafkaError when nobody leads it or it is not known."""
+        view = self.topics.get(topic)
+        if view is None:
+            code = self.topic_errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(ErrorCode(code), f"topic {topic!r} is not known")
+        found = view.partitions.get(partition)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} has no partition {partition}")
+        if found.leader == NO_LEADER or found.leader not in self.brokers:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {topic}-{partition} has no leader")
+        return found
+
+    def topic_named_by(self, topic_id: bytes) -> str | None:
+        """The name of a topic by its id."""
+        return next((name for name, view in self.topics.items() if view.topic_id == topic_id), None)
+
+    def take_leader_hint(self, topic: str, partition: int, leader: Any, endpoints: Iterable[Any]) -> bool:
+        """Believe an answer that names the new leader (KIP-951), if it is newer than what is known."""
+        view = self.topics.get(topic)
+        known = view.partitions.get(partition) if view else None
+        if leader is None or known is None or leader.leader_id < 0 or leader.leader_epoch <= known.leader_epoch:
+            return False
+        for endpoint in endpoints:
+            self.brokers[endpoint.node_id] = Broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+        if leader.leader_id not in self.brokers:
+            return False
+        known.leader, known.leader_epoch = leader.leader_id, leader.leader_epoch
+        return True
+
+
+def _topic_view(topic: MetadataResponseTopic) -> TopicView:
+    partitions = {
+        partition.partition_index: PartitionView(
+            partition.partition_index,
+            partition.leader_id,
+            partition.leader_epoch,
+            partition.replica_nodes,
+            partition.isr_nodes,
+            partition.offline_replicas,
+        )
+        for partition in topic.partitions
+    }
+    return TopicView(topic.name or "", topic.topic_id or ZERO_UUID, topic.is_internal, dict(sorted(partitions.items())))

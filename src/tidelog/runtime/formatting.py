@@ -1,0 +1,139 @@
+"""Prepare log directories: whose they are, the cluster's first records, and who votes first.
+
+    meta.properties                                                  cluster, node and directory id; every directory
+    bootstrap.checkpoint                                             the feature levels to begin with; every directory
+    __cluster_metadata-0/00000000000000000000-0000000000.checkpoint  the first voters (KIP-853); the metadata directory
+
+`meta.properties` is written last: a directory without it was never formatted, and can be formatted again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelog.config import NodeConfig, format_properties
+from tidelog.controller.bootstrap import format_records
+from tidelog.errors import ConfigError, DirectoryError
+from tidelog.outbox import Chance
+from tidelog.quorum import bootstrap, snapshot
+from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
+from tidelog.replica.directory import META_PROPERTIES, MetaProperties
+from tidelog.runtime.cluster_plan import HOST, ClusterPlan
+from tidelog.runtime.files import DirectoryStorage, write_whole
+from tidelog.wire.uuids import to_text
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+
+
+@dataclass(frozen=True)
+class FormattedDirectory:
+    """What became of one directory."""
+
+    path: str
+    directory_id: bytes
+    is_new: bool
+    """False: it was formatted before, for this cluster and node, and was left alone."""
+
+
+def new_uuid() -> bytes:
+    """A fresh id for a cluster or a directory."""
+    return Chance(secrets.randbits(64)).uuid()
+
+
+def standalone_voters(config: NodeConfig) -> VoterSet:
+    """This node as the only voter, with a fresh directory id."""
+    if not config.is_controller:
+        raise ConfigError("process.roles: a node that is no controller cannot be the only voter")
+    endpoints = {entry.name: (entry.host or HOST, entry.port) for entry in config.controller_addresses[:1]}
+    return VoterSet([Voter(ReplicaKey(config.node_id, new_uuid()), endpoints)])
+
+
+def format_node(
+    config: NodeConfig,
+    cluster_id: str,
+    voters: VoterSet | None,
+    *,
+    features: Mapping[str, int] | None = None,
+    ignore_formatted: bool = False,
+) -> list[FormattedDirectory]:
+    """Format every log directory of a node, or refuse before anything is written.
+
+    `voters` is None where they are named in the properties file (kraft.version 0) or will be learnt from others.
+    """
+    paths = list(dict.fromkeys((config.metadata_directory, *config.log_dirs)))
+    before = {path: read_meta_properties(path) for path in paths}
+    for path, meta in before.items():
+        if meta is not None and meta.node_id != config.node_id:
+            raise DirectoryError(f"{path} belongs to node {meta.node_id}, not to node {config.node_id}")
+        if meta is not None and meta.cluster_id != cluster_id:
+            raise DirectoryError(f"{path} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+    for path, meta in before.items():
+        if meta is not None and not ignore_formatted:
+            raise DirectoryError(f"{path} is formatted already (--ignore-formatted formats only those that are not)")
+    records = format_records(features)
+    now_ms = int(time.time() * 1000)
+    formatted = []
+    for path, meta in before.items():
+        if meta is not None:
+            formatted.append(FormattedDirectory(path, meta.directory_id, is_new=False))
+            continue
+        voter = voters.get(config.node_id) if voters is not None and path == config.metadata_directory else None
+        directory_id = new_uuid() if voter is None else voter.key.directory_id
+        files = {BOOTSTRAP_CHECKPOINT: snapshot.write(records, now_ms=now_ms)}
+        if voters is not None and path == config.metadata_directory:
+            files[bootstrap.SNAPSHOT_PATH] = bootstrap.voters_snapshot(voters, now_ms)
+        files[META_PROPERTIES] = MetaProperties(cluster_id, config.node_id, directory_id).to_bytes()
+        for name, content in files.items():
+            _write_durably(os.path.join(path, name), content)
+        formatted.append(FormattedDirectory(path, directory_id, is_new=True))
+    return formatted
+
+
+def read_meta_properties(path: str) -> MetaProperties | None:
+    """Whose a directory is; None when it is nobody's yet."""
+    if not os.path.exists(os.path.join(path, META_PROPERTIES)):
+        return None
+    return MetaProperties.read(DirectoryStorage(path))
+
+
+def check_cluster(plan: ClusterPlan, settings: Mapping[str, str]) -> list[NodeConfig]:
+    """The settings of every node of a plan, or ConfigError before anything is touched."""
+    return [NodeConfig.from_properties(plan.properties(node, settings)) for node in plan.nodes]
+
+
+def prepare_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
+    """Write every node's properties file, and format the directories when they are new."""
+    metas = [read_meta_properties(node.data_directory) for node in plan.nodes]
+    if any(metas) and not all(metas):
+        missing = next(node for node, meta in zip(plan.nodes, metas, strict=True) if meta is None)
+        raise DirectoryError(f"{missing.data_directory} is not formatted although other nodes' directories are")
+    for node, config in zip(plan.nodes, configs, strict=True):
+        os.makedirs(node.data_directory, exist_ok=True)
+        _write_durably(node.properties_path, format_properties(dict(config.given)).encode())
+    if any(metas):
+        return
+    voters = VoterSet(
+        Voter(ReplicaKey(node.node_id, new_uuid()), {"CONTROLLER": (HOST, node.controller_port)})
+        for node in plan.nodes
+        if node.controller_port is not None
+    )
+    cluster_id = to_text(new_uuid())
+    for config in configs:
+        format_node(config, cluster_id, voters)
+
+
+def _write_durably(path: str, content: bytes) -> None:
+    """Old or new after a power loss, never half."""
+    directory = os.path.dirname(path)
+    os.makedirs(directory, exist_ok=True)
+    write_whole(path + ".tmp", content, flush=True)
+    os.replace(path + ".tmp", path)
+    entries = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(entries)
+    finally:
+        os.close(entries)

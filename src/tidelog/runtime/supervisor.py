@@ -1,0 +1,307 @@
+"""A local cluster's processes: started, watched and stopped together.
+
+DIR/tidelog.json says who runs now: pids with their start moments, and ports; it is gone after a clean stop. Whoever
+starts the cluster holds a lock on DIR while it is about it; after that the state file says who lives. A node of the
+file counts as alive only when the process with its pid started when the file says it did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.errors import DirectoryError
+from tidelog.runtime.cluster_plan import HOST, ClusterPlan
+from tidelog.runtime.process_table import ProcessName, group_memory_bytes, name_process, wait_until_gone
+
+STATE_FILE = "tidelog.json"
+_LOG_KEPT_BYTES = 10_000_000
+"""A node's log file longer than this is put aside when the node starts."""
+
+
+@dataclass
+class NodeRecord:
+    """A node process as the state file keeps it."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    port: int | None
+    controller_port: int | None
+    directory: str
+    process: ProcessName
+    started_at_ms: int
+
+    @property
+    def log_path(self) -> str:
+        return os.path.join(self.directory, "node.log")
+
+    @property
+    def last_line(self) -> str:
+        """The last thing it printed."""
+        try:
+            with open(self.log_path, "rb") as file:
+                file.seek(max(0, os.path.getsize(self.log_path) - 4096))
+                lines = file.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+@dataclass
+class ClusterState:
+    """The state file: who was started."""
+
+    directory: str
+    supervisor: ProcessName
+    nodes: list[NodeRecord] = field(default_factory=list)
+
+    @property
+    def processes(self) -> list[ProcessName]:
+        """Every node's process, alive or not."""
+        return [node.process for node in self.nodes]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether any node still runs."""
+        return any(process.state != "gone" for process in self.processes)
+
+    def save(self) -> None:
+        """Write the file whole or not at all."""
+        document = {
+            "version": 1,
+            "supervisor": {"pid": self.supervisor.pid, "started": self.supervisor.started},
+            "nodes": [
+                {
+                    "id": node.node_id,
+                    "roles": list(node.roles),
+                    "pid": node.process.pid,
+                    "started": node.process.started,
+                    "started_at_ms": node.started_at_ms,
+                    "port": node.port,
+                    "controller_port": node.controller_port,
+                    "directory": node.directory,
+                }
+                for node in self.nodes
+            ],
+        }
+        path = os.path.join(self.directory, STATE_FILE)
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+        os.replace(path + ".tmp", path)
+
+    def remove(self) -> None:
+        """Nobody runs any more."""
+        try:
+            os.remove(os.path.join(self.directory, STATE_FILE))
+        except FileNotFoundError:
+            return
+
+
+def read_state(directory: str) -> ClusterState | None:
+    """The state file of a directory; None when there is none."""
+    directory = os.path.abspath(directory)
+    path = os.path.join(directory, STATE_FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        nodes = [
+            NodeRecord(
+                node["id"],
+                tuple(node["roles"]),
+                node["port"],
+                node["controller_port"],
+                node["directory"],
+                ProcessName(node["pid"], node["started"]),
+                node["started_at_ms"],
+            )
+            for node in document["nodes"]
+        ]
+        supervisor = ProcessName(document["supervisor"]["pid"], document["supervisor"]["started"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DirectoryError(f"{path} is not a state file of tidelog up: {error}") from None
+    return ClusterState(directory, supervisor, nodes)
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """How one node is, for people and programs."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    pid: int
+    port: int | None
+    controller_port: int | None
+    state: str
+    """starting (its port is not open), running, paused or dead."""
+    memory_bytes: int | None
+    last_line: str
+    """The last line of its log when it is dead, else nothing."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `tidelog status --json` prints of it."""
+        return {
+            "id": self.node_id,
+            "roles": list(self.roles),
+            "pid": self.pid,
+            "port": self.port,
+            "controller_port": self.controller_port,
+            "state": self.state,
+            "memory_bytes": self.memory_bytes,
+            **({"last_log_line": self.last_line} if self.state == "dead" else {}),
+        }
+
+
+def node_statuses(state: ClusterState) -> list[NodeStatus]:
+    """Look at every node of a cluster once."""
+    memory = group_memory_bytes(node.process.pid for node in state.nodes)
+    statuses = []
+    for node in state.nodes:
+        process_state = node.process.state
+        is_dead = process_state == "gone"
+        if process_state == "running" and not _listens(node.port or node.controller_port or 0):
+            process_state = "starting"
+        statuses.append(
+            NodeStatus(
+                node.node_id,
+                node.roles,
+                node.process.pid,
+                node.port,
+                node.controller_port,
+                "dead" if is_dead else process_state,
+                None if is_dead else memory[node.process.pid],
+                node.last_line if is_dead else "",
+            )
+        )
+    return statuses
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+class Supervisor:
+    """Starts the processes of a plan and looks after them until `stop`, or until `leave` lets them go on alone."""
+
+    def __init__(self, plan: ClusterPlan) -> None:
+        self.plan = plan
+        os.makedirs(plan.directory, exist_ok=True)
+        self._lock = os.open(plan.directory, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            before = read_state(plan.directory)
+            if before is not None and before.is_alive:
+                raise BlockingIOError
+        except BlockingIOError:
+            os.close(self._lock)
+            raise DirectoryError(
+                f"a cluster is running in {plan.directory}; stop it with tidelog down --dir {plan.directory}"
+            ) from None
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.state = ClusterState(plan.directory, name_process(os.getpid()))
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def start(self, command: Sequence[str] = (sys.executable, "-m", "tidelog.cli", "node")) -> None:
+        """Start every node that the plan names; the properties files are there already."""
+        self.state.save()
+        for node in self.plan.nodes:
+            self._keep_log_small(node.log_path)
+            with open(node.log_path, "ab") as log:
+                child = subprocess.Popen(
+                    [*command, "--config", node.properties_path],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    # Its own session: Ctrl-C of our terminal is for us alone, and its helpers die with its group.
+                    start_new_session=True,
+                )
+            self._children[node.node_id] = child
+            self.state.nodes.append(
+                NodeRecord(
+                    node.node_id,
+                    node.roles,
+                    node.port,
+                    node.controller_port,
+                    node.directory,
+                    name_process(child.pid),
+                    int(time.time() * 1000),
+                )
+            )
+            self.state.save()
+
+    def ended(self) -> list[tuple[NodeRecord, str]]:
+        """Nodes that are no more, each with how it ended."""
+        result = []
+        for node in self.state.nodes:
+            code = self._children[node.node_id].poll()
+            if code is not None:
+                how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+                result.append((node, how))
+        return result
+
+    def leave(self) -> None:
+        """Let the nodes run on without us."""
+        for child in self._children.values():
+            child.returncode = 0  # so that the interpreter does not warn about children it has not waited for
+        os.close(self._lock)
+
+    def stop(self, timeout_ms: int) -> list[int]:
+        """Stop every node; the ids of those that had to be killed come back."""
+        killed = stop_nodes(self.state, timeout_ms)
+        for child in self._children.values():
+            child.wait()
+        self.state.remove()
+        os.close(self._lock)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.plan.directory)  # when nothing came of it, a directory made for it goes too
+        return killed
+
+    @staticmethod
+    def _keep_log_small(path: str) -> None:
+        if os.path.exists(path) and os.path.getsize(path) > _LOG_KEPT_BYTES:
+            os.replace(path, path + ".1")
+
+
+def stop_nodes(state: ClusterState, timeout_ms: int) -> list[int]:
+    """SIGTERM to brokers, then to separate controllers, which brokers need to leave in order; SIGKILL when late."""
+    killed = []
+    deadline = time.monotonic() + timeout_ms / 1000
+    for with_broker in (True, False):
+        group = [node for node in state.nodes if ("broker" in node.roles) is with_broker]
+        for node in group:
+            # A paused process gets its SIGTERM only when it goes on.
+            node.process.signal(signal.SIGTERM)
+            node.process.signal(signal.SIGCONT)
+        remaining_ms = max(1, int((deadline - time.monotonic()) * 1000))
+        late = wait_until_gone([node.process for node in group], remaining_ms)
+        for process in late:
+            process.kill_group()
+        wait_until_gone(late, 5_000)
+        killed += [node.node_id for node in group if node.process in late]
+    return killed
+
+
+def stop_cluster(state: ClusterState, timeout_ms: int) -> list[int]:
+    """Stop a cluster from outside: its supervisor does it when it lives, otherwise the nodes are stopped directly."""
+    if state.supervisor.state != "gone" and state.supervisor.pid != os.getpid():
+        state.supervisor.signal(signal.SIGTERM)
+        wait_until_gone([state.supervisor], timeout_ms)
+    killed = stop_nodes(state, timeout_ms) if state.is_alive else []
+    state.remove()
+    return killed
