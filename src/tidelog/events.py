@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+LOCAL_CONNECTION = -1
+"""Connection id of what a node asks itself: the answer resumes whoever asked (`Outbox.expect`), its slot is the number."""
+
 
 class Request:
     """A decoded request came in. `slot` names its place in the connection's order of answers."""
@@ -35,10 +38,13 @@ class Request:
 class ConnectionClosed:
     """A client's connection ended; whatever waits for it can be dropped."""
 
-    __slots__ = ("connection_id",)
+    __slots__ = ("by_peer", "connection_id", "reason")
 
-    def __init__(self, connection_id: int) -> None:
+    def __init__(self, connection_id: int, reason: str = "", by_peer: bool = True) -> None:
         self.connection_id = connection_id
+        self.reason = reason
+        self.by_peer = by_peer
+        """Whether the other side or the network ended it; False where this node did: for silence, bad input, a Close."""
 
 
 class PeerAnswered:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.effects import Close, Effect, Flush, Halt, Reply, Send, Tell, Work
+from tidelog.events import LOCAL_CONNECTION
 from tidelog.storage import File, Storage
 
 FlushContinuation = Callable[[str | None], None]
@@ -82,7 +83,10 @@ class Outbox:
 
     def reply(self, connection_id: int, slot: int, body: Any) -> None:
         """Answer a request; None releases its slot without an answer."""
-        self._effects.append(Reply(connection_id, slot, body))
+        if connection_id == LOCAL_CONNECTION:
+            self.at_end_of_step(lambda: self.resume(slot, body, None))
+        else:
+            self._effects.append(Reply(connection_id, slot, body))
 
     def close(self, connection_id: int, reason: str) -> None:
         """Close a client's connection."""

@@ -1,0 +1,69 @@
+"""One file a request. Each opens with its versions and the KIPs it answers to, and has one function, `handle`.
+
+A broker's listeners and a controller's listeners serve different requests, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tidelog.node.apis import (
+    api_versions,
+    controller,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    forwarded,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    quorum,
+)
+
+Handler = Callable[..., Any]
+Versions = Mapping[int, tuple[int, int]]
+
+_BROKER = (
+    api_versions,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+
+BROKER_VERSIONS: Versions = {
+    **{int(api.API_KEY): api.VERSIONS for api in _BROKER},
+    **{int(api_key): versions for api_key, versions in forwarded.VERSIONS.items()},
+}
+BROKER_HANDLERS: Mapping[int, Handler] = {
+    **{int(api.API_KEY): api.handle for api in _BROKER},
+    **{int(api_key): forwarded.handle for api_key in forwarded.VERSIONS},
+}
+CONTROLLER_VERSIONS: Versions = {
+    int(api_versions.API_KEY): api_versions.VERSIONS,
+    int(describe_cluster.API_KEY): describe_cluster.VERSIONS,
+    **{int(api_key): versions for api_key, versions in quorum.VERSIONS.items()},
+    **{int(api_key): versions for api_key, versions in controller.VERSIONS.items()},
+}
+CONTROLLER_HANDLERS: Mapping[int, Handler] = {
+    int(api_versions.API_KEY): api_versions.handle,
+    int(describe_cluster.API_KEY): describe_cluster.handle,
+    **{int(api_key): quorum.handle for api_key in quorum.VERSIONS},
+    **{int(api_key): controller.handle for api_key in controller.VERSIONS},
+}
+ALL_VERSIONS: Versions = {**CONTROLLER_VERSIONS, **BROKER_VERSIONS}

@@ -1,0 +1,305 @@
+"""Fetch, versions 4 to 18: consumers and followers.
+
+Looks only at the dirty partitions of the reader's session (KIP-227), answers with slices of files that the runtime
+sends, and parks a reader that found too little until enough is there or its time is up. KIP-74 byte limits: the first
+partition with records gives at least one batch. KIP-98 read_committed, KIP-320 epochs, KIP-516 topic ids (v13).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidelog.errors import ErrorCode, KafkaError, StorageError
+from tidelog.events import Request
+from tidelog.outbox import Timer
+from tidelog.replica.fetch_sessions import FetchEntry, FetchSession
+from tidelog.replica.partition import Partition, Role
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from tidelog.node.node import Node
+
+API_KEY = ApiKey.FETCH
+VERSIONS = (4, 18)
+BY_TOPIC_ID_VERSION = 13
+REPLICA_STATE_VERSION = 15
+FOLLOWER_READ_VERSION = 11
+READ_COMMITTED = 1
+EMPTY_RECORDS = b""
+
+
+def handle(node: Node, request: Request) -> FetchResponse | None:
+    """Answer at once when there is enough, an error, or nothing to wait for; otherwise park."""
+    body = request.body
+    follower_id = body.replica_id if request.api_version < REPLICA_STATE_VERSION else body.replica_state.replica_id
+    try:
+        session, is_incremental = node.fetch_sessions.resolve(
+            body.session_id, body.session_epoch, follower_id >= 0, node.outbox.now_ms
+        )
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    by_id = request.api_version >= BY_TOPIC_ID_VERSION
+    session.interrupt()
+    session.update(body.topics, body.forgotten_topics_data, by_id, node.topic_name_or_empty)
+    fetch = _Fetch(node, request, session, by_id, follower_id, is_full=not is_incremental)
+    if follower_id >= 0:
+        fetch.note_follower(body.topics)
+    fetch.read()
+    if fetch.is_complete or body.max_wait_ms <= 0 or not session.entries:
+        return fetch.answer()
+    fetch.park(body.max_wait_ms)
+    return None
+
+
+class _Fetch:
+    """One fetch under way: what it read so far, and, once parked, what it waits for."""
+
+    __slots__ = (
+        "by_id",
+        "entries",
+        "follower_id",
+        "has_errors",
+        "is_full",
+        "new_bytes",
+        "node",
+        "request",
+        "session",
+        "size",
+        "timer",
+    )
+
+    def __init__(
+        self, node: Node, request: Request, session: FetchSession, by_id: bool, follower_id: int, is_full: bool
+    ) -> None:
+        self.node = node
+        self.request = request
+        self.session = session
+        self.by_id = by_id
+        self.follower_id = follower_id
+        """Whose replica is copied; -1 for a consumer."""
+        self.is_full = is_full
+        self.entries: list[tuple[FetchEntry, PartitionData]] = []
+        self.size = 0
+        self.new_bytes = 0
+        self.has_errors = False
+        self.timer: Timer | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reader would want this answer now."""
+        return self.has_errors or self.size >= self.request.body.min_bytes
+
+    def read(self) -> None:
+        """Read the session's dirty partitions, in turn, within the limits."""
+        body = self.request.body
+        self.entries.clear()
+        self.size = 0
+        self.has_errors = False
+        session = self.session
+        budget = min(body.max_bytes, self.node.config.fetch_max_bytes)
+        served: list[FetchEntry] = []
+        for entry in list(session.entries.values() if self.is_full else session.dirty):
+            data = PartitionData(partition_index=entry.index, records=EMPTY_RECORDS)
+            size = 0
+            try:
+                partition = self._find(entry)
+                session.watch(entry, partition)
+                size = self._read_one(entry, partition, data, budget - self.size)
+            except KafkaError as error:
+                self.has_errors = True
+                data.error_code = error.code
+                data.high_watermark = -1
+                if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+                    known = self.node.replicas.partitions.get((entry.topic, entry.index))
+                    if known is not None:
+                        data.current_leader = LeaderIdAndEpoch(
+                            leader_id=known.leader_id, leader_epoch=known.leader_epoch
+                        )
+            is_news = (
+                data.error_code
+                or size
+                or data.diverging_epoch is not None
+                or data.high_watermark != entry.sent_high_watermark
+                or data.log_start_offset != entry.sent_log_start_offset
+            )
+            self.size += size
+            if size:
+                served.append(entry)
+            elif not data.error_code and not self._is_cut_short(entry):
+                session.dirty.pop(entry, None)
+            if is_news or self.is_full:
+                self.entries.append((entry, data))
+        for entry in served:  # to the end of the queue: a busy partition must not starve the others
+            session.dirty.pop(entry, None)
+            session.dirty[entry] = None
+
+    def _is_cut_short(self, entry: FetchEntry) -> bool:
+        """Whether there are records for this entry that the limits kept back."""
+        partition = entry.partition
+        return partition is not None and entry.fetch_offset < self._end_offset(partition)
+
+    def note_follower(self, topics: list[Any]) -> None:
+        """What a follower asks for tells what it has: the ISR and the watermark may move (KIP-903 checks its life)."""
+        broker_epoch = self.request.body.replica_state.replica_epoch if self.request.body.replica_state else -1
+        for topic in topics:
+            for wanted in topic.partitions:
+                name = self.node.topic_name_or_empty(topic.topic_id) if self.by_id else topic.topic
+                partition = self.node.replicas.partitions.get((name, wanted.partition))
+                if partition is None or partition.leadership is None:
+                    continue
+                try:
+                    partition.check_epoch(wanted.current_leader_epoch)
+                    if wanted.last_fetched_epoch >= 0 and partition.diverging_epoch(
+                        wanted.last_fetched_epoch, wanted.fetch_offset
+                    ):
+                        continue  # what it has past the parting is not what we have: it counts for nothing
+                    if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
+                        continue
+                    isr = partition.follower_fetched(
+                        self.follower_id, broker_epoch, self.session, wanted.fetch_offset, wanted.log_start_offset
+                    )
+                except KafkaError:
+                    continue  # the read that follows answers with the code
+                if isr is not None:
+                    self.node.replicas.propose_isr(partition, isr)
+
+    def _end_offset(self, partition: Partition) -> int:
+        if self.follower_id >= 0:
+            return partition.log.log_end_offset
+        if self.request.body.isolation_level == READ_COMMITTED:
+            return partition.last_stable_offset
+        return partition.high_watermark
+
+    def _find(self, entry: FetchEntry) -> Partition:
+        if self.by_id:
+            entry.topic = self.node.topic_name_or_empty(entry.topic_id)
+            if not entry.topic:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        return self.node.replicas.find(entry.topic, entry.index)
+
+    def _read_one(self, entry: FetchEntry, partition: Partition, data: PartitionData, budget: int) -> int:
+        """Fill in one partition's answer; returns how many bytes of records it has."""
+        if (
+            self.follower_id >= 0
+            or partition.role is not Role.FOLLOWER
+            or self.request.api_version < FOLLOWER_READ_VERSION
+        ):
+            partition.check_leader(entry.current_leader_epoch)
+        else:
+            partition.check_epoch(entry.current_leader_epoch)  # a consumer may read from a follower (KIP-392)
+        log = partition.log
+        data.high_watermark = partition.high_watermark
+        data.log_start_offset = log.log_start_offset
+        data.last_stable_offset = partition.last_stable_offset
+        read_committed = self.request.body.isolation_level == READ_COMMITTED
+        data.aborted_transactions = [] if read_committed else None
+        if entry.last_fetched_epoch >= 0:
+            diverging = partition.diverging_epoch(entry.last_fetched_epoch, entry.fetch_offset)
+            if diverging is not None:
+                data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+                self.has_errors = True  # answered at once, as an error is
+                return 0
+        offset = entry.fetch_offset
+        if offset < log.log_start_offset or offset > log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        end_offset = self._end_offset(partition)
+        if offset >= end_offset:
+            return 0
+        at_least_one = self.size == 0
+        if budget <= 0 and not at_least_one:
+            return 0
+        try:
+            found = log.read(
+                offset,
+                min(entry.max_bytes, max(budget, 0)),
+                up_to_offset=end_offset,
+                at_least_one=at_least_one,
+            )
+        except StorageError as error:
+            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        if not found.size:
+            return 0
+        data.records = found.parts
+        if read_committed:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+                for one in log.aborted_transactions(offset, found.next_offset)
+            ]
+        return int(found.size)
+
+    # --- answering ---
+
+    def answer(self) -> FetchResponse:
+        """The response, grouped by topic as the request's version speaks of them."""
+        topics: dict[Any, FetchableTopicResponse] = {}
+        for entry, data in self.entries:
+            if not data.error_code:
+                entry.sent_high_watermark = data.high_watermark
+                entry.sent_log_start_offset = data.log_start_offset
+            key = entry.topic_id if self.by_id else entry.topic
+            topic = topics.get(key)
+            if topic is None:
+                topics[key] = topic = FetchableTopicResponse(topic=entry.topic, topic_id=entry.topic_id)
+            topic.partitions.append(data)
+        if self.session.session_id == 0:
+            self.session.close()
+        return FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
+
+    # --- waiting ---
+
+    def park(self, max_wait_ms: int) -> None:
+        """Wait for bytes or for the time to be up."""
+        self.new_bytes = self.size
+        self.session.parked = self
+        self.timer = self.node.outbox.after(max_wait_ms, self.finish)
+        self.node.parked_fetches.setdefault(self.request.connection_id, {})[self] = None
+
+    def changed(self, new_bytes: int) -> None:
+        """A watched partition has news: look again at the end of this step if it may be enough."""
+        self.new_bytes += new_bytes
+        if self.new_bytes >= self.request.body.min_bytes or new_bytes == 0:
+            self.node.wake(self)
+
+    def look_again(self) -> None:
+        """Answer if there is enough now."""
+        if self.timer is None:
+            return
+        self.read()
+        if self.is_complete:
+            self._send()
+
+    def finish(self) -> None:
+        """The time is up (or the reader asked again): answer with what there is."""
+        if self.timer is not None:
+            self.read()
+            self._send()
+
+    def drop(self) -> None:
+        """The reader is gone."""
+        self._unpark()
+        if self.session.session_id == 0:
+            self.session.close()
+
+    def _send(self) -> None:
+        self._unpark()
+        self.node.outbox.reply(self.request.connection_id, self.request.slot, self.answer())
+
+    def _unpark(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.session.parked = None
+        waiting = self.node.parked_fetches.get(self.request.connection_id)
+        if waiting is not None:
+            waiting.pop(self, None)
+            if not waiting:
+                del self.node.parked_fetches[self.request.connection_id]

@@ -1,0 +1,168 @@
+"""Produce, versions 3 to 13 (advertised from 0, so that older librdkafka keeps compression on).
+
+Each partition is checked, appended and answered by itself. acks=0: no answer, and an error closes the connection, which
+is all such a client can notice. acks=1: answered when the leader's log counts it. acks=all: when it is committed.
+KIP-98 idempotence, KIP-467 per-record errors, KIP-516 topic ids (v13), KIP-951 the new leader's address (v10).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidelog.errors import ErrorCode, KafkaError, StorageError
+from tidelog.events import Request
+from tidelog.outbox import Timer
+from tidelog.replica.partition import Partition
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.produce import (
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from tidelog.node.node import Node
+
+API_KEY = ApiKey.PRODUCE
+VERSIONS = (0, 13)
+FIRST_REAL_VERSION = 3
+BY_TOPIC_ID_VERSION = 13
+ALL, LEADER, NONE = -1, 1, 0
+
+
+def handle(node: Node, request: Request) -> ProduceResponse | None:
+    """Append what can be appended, and answer when `acks` is satisfied for all of it."""
+    body = request.body
+    acks = body.acks
+    if acks not in (ALL, LEADER, NONE):
+        return _refuse(body, ErrorCode.INVALID_REQUIRED_ACKS)
+    wait = _Wait(node, request, ProduceResponse()) if acks != NONE else None
+    failed_code = 0
+    answers = ProduceResponse() if wait is None else wait.response
+    for topic_data in body.topic_data:
+        topic, topic_id = topic_data.name, topic_data.topic_id
+        if request.api_version >= BY_TOPIC_ID_VERSION:
+            topic = node.topic_name(topic_id)
+        partition_answers = []
+        for wanted in topic_data.partition_data:
+            answer = PartitionProduceResponse(index=wanted.index, base_offset=-1)
+            partition_answers.append(answer)
+            try:
+                if topic is None:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+                partition = node.replicas.find(topic, wanted.index)
+                end_offset = _append(node, partition, wanted.records, acks, answer)
+            except KafkaError as error:
+                failed_code = error.code
+                _fail(node, answer, error.code, error.message, topic, wanted.index)
+                continue
+            if wait is not None:
+                wait.add(partition, end_offset, answer, acks)
+        answers.responses.append(
+            TopicProduceResponse(name=topic_data.name, topic_id=topic_id, partition_responses=partition_answers)
+        )
+    if wait is None:
+        if failed_code:
+            node.outbox.close(request.connection_id, f"produce with acks=0 failed: {ErrorCode(failed_code).name}")
+        node.outbox.reply(request.connection_id, request.slot, None)
+        return None
+    return wait.start(body.timeout_ms)
+
+
+def _append(node: Node, partition: Partition, records: Any, acks: int, answer: PartitionProduceResponse) -> int:
+    """Append one partition's batches; returns the end offset that the answer waits for."""
+    partition.check_leader()
+    if records is None or len(records) == 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+    if acks == ALL:
+        partition.check_enough_replicas()
+    try:
+        appended = partition.append(records, node.outbox.now_ms)
+    except StorageError as error:
+        node.replicas.storage_failed(node.replicas.directory_of(partition).storage, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+    answer.base_offset = appended.first_offset
+    answer.log_append_time_ms = appended.log_append_time_ms
+    answer.log_start_offset = partition.log.log_start_offset
+    if not appended.duplicate:
+        node.replicas.appended(partition, len(records))
+    return appended.last_offset + 1
+
+
+def _fail(node: Node, answer: PartitionProduceResponse, code: int, message: str, topic: str | None, index: int) -> None:
+    answer.error_code = code
+    answer.base_offset = -1
+    answer.error_message = message or None
+    if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
+        partition = node.replicas.partitions.get((topic, index))
+        if partition is not None:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+
+
+def _refuse(body: Any, code: ErrorCode) -> ProduceResponse | None:
+    """The same code for every partition of the request."""
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(index=one.index, error_code=code, base_offset=-1)
+                    for one in topic.partition_data
+                ],
+            )
+            for topic in body.topic_data
+        ]
+    )
+
+
+class _Wait:
+    """A produce request waiting for its partitions: answered when the last one is there, or when its time is up."""
+
+    __slots__ = ("node", "pending", "request", "response", "started", "timer")
+
+    def __init__(self, node: Node, request: Request, response: ProduceResponse) -> None:
+        self.node = node
+        self.request = request
+        self.response = response
+        self.pending: dict[int, tuple[Partition, PartitionProduceResponse, Any]] = {}
+        self.started = False
+        self.timer: Timer | None = None
+
+    def add(self, partition: Partition, end_offset: int, answer: PartitionProduceResponse, acks: int) -> None:
+        number = id(answer)
+
+        def acknowledge(code: ErrorCode) -> None:
+            if self.pending.pop(number, None) is None:
+                return
+            if code is not ErrorCode.NONE:
+                _fail(self.node, answer, code, "", partition.topic, partition.index)
+            if self.started and not self.pending:
+                self._answer()
+
+        self.pending[number] = (partition, answer, acknowledge)
+        if acks == ALL:
+            partition.when_committed(end_offset, acknowledge)
+        else:
+            partition.when_durable(end_offset, acknowledge)
+
+    def start(self, timeout_ms: int) -> ProduceResponse | None:
+        """The answer, when nothing is left to wait for; otherwise it will come."""
+        if not self.pending:
+            return self.response
+        self.started = True
+        self.timer = self.node.outbox.after(max(0, timeout_ms), self._time_is_up)
+        return None
+
+    def _time_is_up(self) -> None:
+        for partition, answer, acknowledge in list(self.pending.values()):
+            partition.forget(acknowledge)
+            _fail(self.node, answer, ErrorCode.REQUEST_TIMED_OUT, "", partition.topic, partition.index)
+        self.pending.clear()
+        self._answer()
+
+    def _answer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.node.outbox.reply(self.request.connection_id, self.request.slot, self.response)

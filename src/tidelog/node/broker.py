@@ -1,0 +1,175 @@
+"""The broker in a node: makes the replicas it holds follow what the metadata says.
+
+Nothing is opened before the metadata has caught up with this broker's own registration, so that a restart never acts on
+an old picture. From then on every committed change is applied as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelog.config import NodeConfig, TopicConfig
+from tidelog.controller.delta import ImageDelta
+from tidelog.controller.entities import Partition as PartitionImage
+from tidelog.controller.entities import Topic
+from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from tidelog.outbox import Outbox
+from tidelog.replica.fetcher import Fetcher
+from tidelog.replica.partition import Partition
+from tidelog.replica.replicas import Replicas
+
+
+class Broker:
+    """Turns changes of the metadata into changes of the replicas and of the settings in force."""
+
+    def __init__(
+        self,
+        node_id: int,
+        config: NodeConfig,
+        replicas: Replicas,
+        outbox: Outbox,
+        image: Callable[[], MetadataImage],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self.node_id = node_id
+        self.static_config = config
+        """What the properties file says."""
+        self.config = config
+        """What is in force now: the same with the cluster's and this broker's run-time settings over it."""
+        self.replicas = replicas
+        self.loaded = False
+        self._outbox = outbox
+        self._image = image
+        self._broker_epoch = broker_epoch
+        self._topic_configs: dict[str, TopicConfig] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        """The streams that copy partitions, by the leader's node id."""
+
+    # --- settings ---
+
+    @property
+    def cluster_overrides(self) -> dict[str, str]:
+        """Run-time settings of all brokers."""
+        return self._image().config(BROKER_RESOURCE, "")
+
+    @property
+    def broker_overrides(self) -> dict[str, str]:
+        """Run-time settings of this broker alone."""
+        return self._image().config(BROKER_RESOURCE, str(self.node_id))
+
+    def topic_overrides(self, topic: str) -> dict[str, str]:
+        """What was set on a topic."""
+        return self._image().config(TOPIC_RESOURCE, topic)
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """The settings in force for a topic."""
+        config = self._topic_configs.get(topic)
+        if config is None:
+            config = TopicConfig.from_overrides(self.topic_overrides(topic), self.config)
+            self._topic_configs[topic] = config
+        return config
+
+    def _reconfigure(self, delta: ImageDelta | None) -> None:
+        """Put changed settings in force; a broker-wide change reaches every topic."""
+        changed = {kind for kind, _ in delta.configs} if delta is not None else {BROKER_RESOURCE}
+        if BROKER_RESOURCE in changed:
+            self.config = self.static_config.with_dynamic({**self.cluster_overrides, **self.broker_overrides})
+            self.replicas.surroundings.config = self.config
+            self._topic_configs.clear()
+        elif delta is not None:
+            for kind, name in delta.configs:
+                if kind == TOPIC_RESOURCE:
+                    self._topic_configs.pop(name, None)
+        if not changed:
+            return
+        topics = {topic for topic, _ in self.replicas.partitions}
+        self.replicas.configure({topic: self.topic_config(topic) for topic in topics})
+
+    # --- replicas ---
+
+    def load(self) -> None:
+        """Open every replica this broker holds, for the first time in this life."""
+        image = self._image()
+        self._reconfigure(None)
+
+        def is_ours(topic: str, index: int, topic_id: bytes | None) -> bool:
+            known = image.topic(topic)
+            return (
+                known is not None
+                and topic_id in (known.topic_id, None)
+                and index in known.partitions
+                and self.node_id in known.partitions[index].replicas
+            )
+
+        for stray in self.replicas.set_aside_strays(is_ours):
+            self._outbox.tell("replica-set-aside", "warning", directory=stray, reason="not in the cluster's metadata")
+        for topic in image.topics.values():
+            for index, partition in topic.partitions.items():
+                self._follow(topic, index, partition)
+        self.replicas.start_housekeeping()
+        self.loaded = True
+
+    def apply(self, delta: ImageDelta) -> None:
+        """Act on a committed change."""
+        image = self._image()
+        for topic in delta.topics_deleted.values():
+            self._topic_configs.pop(topic.name, None)
+            for index in topic.partitions:
+                held = self.replicas.partitions.get((topic.name, index))
+                if held is not None and held.topic_id == topic.topic_id:
+                    self._remove(held)
+        if delta.configs:
+            self._reconfigure(delta)
+        for topic_id, partitions in delta.partitions.items():
+            changed = image.topics.get(topic_id)
+            for index in partitions:
+                partition = changed.partitions.get(index) if changed is not None else None
+                if changed is not None and partition is not None:
+                    self._follow(changed, index, partition)
+
+    def _follow(self, topic: Topic, index: int, partition: PartitionImage) -> None:
+        """Make one replica what the metadata says it is."""
+        held = self.replicas.partitions.get((topic.name, index))
+        if self.node_id not in partition.replicas:
+            if held is not None and held.topic_id == topic.topic_id:
+                self._remove(held)
+            return
+        directory_id = partition.directory_of(self.node_id)
+        replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, self.topic_config(topic.name))
+        if replica is None:
+            return
+        before = (replica.leader_id, replica.leader_epoch)
+        if partition.leader == self.node_id:
+            self._stop_fetching(replica)
+            replica.become_leader(partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr)
+        elif (partition.leader, partition.leader_epoch) != before:
+            self._stop_fetching(replica)
+            replica.become_follower(partition.leader, partition.leader_epoch)
+            if partition.leader >= 0:
+                self._fetcher(partition.leader).add(replica)
+
+    def _remove(self, replica: Partition) -> None:
+        self._stop_fetching(replica)
+        self.replicas.remove(replica)
+
+    # --- copying ---
+
+    def _fetcher(self, leader_id: int) -> Fetcher:
+        fetcher = self._fetchers.get(leader_id)
+        if fetcher is None:
+            fetcher = Fetcher(
+                self.node_id, leader_id, self._outbox, self.replicas, self._broker_epoch, self._address_of
+            )
+            self._fetchers[leader_id] = fetcher
+        return fetcher
+
+    def _stop_fetching(self, replica: Partition) -> None:
+        fetcher = self._fetchers.get(replica.leader_id)
+        if fetcher is not None:
+            fetcher.remove(replica)
+
+    def _address_of(self, broker_id: int) -> tuple[int, str, int] | None:
+        """Where another broker is reached by brokers."""
+        broker = self._image().brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self.static_config.inter_broker_listener)
+        return None if endpoint is None else (broker_id, endpoint.host, endpoint.port)

@@ -1,0 +1,326 @@
+"""The node: one door in, one door out.
+
+    effects = node.step(event, now_ms)
+
+A step takes one event, lets the rooms decide, runs the timers that are due, and hands back what is to be done. Nothing
+outside a step changes a node; nothing in a step waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidelog.config import NodeConfig
+from tidelog.controller.controller import Controller
+from tidelog.controller.delta import ImageDelta
+from tidelog.controller.image import MetadataImage
+from tidelog.controller.levels import SUPPORTED_FEATURES
+from tidelog.effects import Effect
+from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, StorageError
+from tidelog.events import (
+    ConnectionClosed,
+    Event,
+    FlushDone,
+    PeerAnswered,
+    PeerFailed,
+    Request,
+    StopRequested,
+    WorkDone,
+)
+from tidelog.node import apis
+from tidelog.node.broker import Broker
+from tidelog.node.cluster import Cluster
+from tidelog.node.controller_link import ControllerLink
+from tidelog.node.lifecycle import BrokerLifecycle, State
+from tidelog.node.producer_ids import ProducerIds
+from tidelog.outbox import Outbox
+from tidelog.quorum import Quorum
+from tidelog.replica.directory import LogDirectory, MetaProperties
+from tidelog.replica.fetch_sessions import FetchSessions
+from tidelog.replica.isr_changes import IsrChanges
+from tidelog.replica.replicas import Replicas
+from tidelog.storage import Storage
+from tidelog.wire.apis import api_name, response_class
+from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+
+PLAINTEXT = 0
+"""The security protocol of every listener."""
+
+
+class Node:
+    """One node of the cluster: a broker, a controller, or both."""
+
+    def __init__(self, config: NodeConfig, storages: Sequence[Storage], seed: int, now_ms: int) -> None:
+        self.node_id = config.node_id
+        self.outbox = Outbox(seed)
+        self.outbox.now_ms = now_ms
+        directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
+        self.cluster_id = _check_directories(config, directories)
+        self.cluster = Cluster(self._metadata_changed)
+        self.replicas = Replicas(
+            config.node_id, config, directories, self.outbox, self._directory_failed, self._is_isr_eligible
+        )
+        self.broker = Broker(
+            config.node_id,
+            config,
+            self.replicas,
+            self.outbox,
+            lambda: self.cluster.image,
+            lambda: self.lifecycle.broker_epoch,
+        )
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.outbox.chance)
+        self.parked_fetches: dict[int, dict[Any, None]] = {}
+        """Fetches that wait for bytes, by connection."""
+        self.woken_fetches: dict[Any, None] = {}
+        """Those that may have enough now: looked at once each, at the end of the step."""
+        self.incarnation_id = self.outbox.chance.uuid()
+        self._stop_requested = False
+        self._build_cluster(config, directories)
+        self.link = ControllerLink(
+            self.outbox, self.cluster.handle_locally, self.cluster.active_controller, config.request_timeout_ms
+        )
+        self.lifecycle = BrokerLifecycle(
+            config,
+            self.outbox,
+            self.link,
+            self._registration,
+            lambda: self.cluster.image_offset,
+            lambda: [one.directory_id for one in directories if not one.online],
+            self._caught_up,
+        )
+        self.isr_changes = IsrChanges(
+            config.node_id, self.outbox, self.link.ask, self._epoch_of_broker, lambda: self.lifecycle.broker_epoch
+        )
+        self.replicas.propose_isr = self.isr_changes.propose
+        self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
+        self._controller_listeners = config.controller_listener_set
+        self.outbox.at(now_ms, self._start)
+
+    # --- the door ---
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When the next step is due if nothing happens before."""
+        return self.outbox.wake_at_ms
+
+    @property
+    def api_versions(self) -> Mapping[int, tuple[int, int]]:
+        """The requests this node can read, with their versions."""
+        return apis.ALL_VERSIONS
+
+    def advertised_versions(self, listener: str) -> Mapping[int, tuple[int, int]]:
+        """The requests that are answered on a listener: a broker's or a controller's."""
+        return apis.CONTROLLER_VERSIONS if listener in self._controller_listeners else apis.BROKER_VERSIONS
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take one event at a time; a clock that went back is held where it was."""
+        outbox = self.outbox
+        outbox.now_ms = max(outbox.now_ms, now_ms)
+        try:
+            match event:
+                case Request():
+                    self._request(event)
+                case FlushDone():
+                    outbox.resume(event.token, event.error)
+                case WorkDone():
+                    outbox.resume(event.token, event.result, event.error)
+                case PeerAnswered():
+                    outbox.resume(event.request_id, event.body, None)
+                case PeerFailed():
+                    outbox.resume(event.request_id, None, event.reason)
+                case ConnectionClosed():
+                    self._connection_closed(event.connection_id)
+                case StopRequested():
+                    self._stop()
+            outbox.run_due_timers()
+            return outbox.take_effects()
+        except (StorageError, CorruptionError) as error:
+            # Replicas take care of their own disks; what arrives here is the metadata log's, and without it this node
+            # can neither vote nor know what it may serve.
+            outbox.halt(1, f"the metadata log failed: {error}")
+            return outbox.take_effects()
+
+    def _request(self, request: Request) -> None:
+        is_for_controller = request.listener in self._controller_listeners
+        handlers = apis.CONTROLLER_HANDLERS if is_for_controller else apis.BROKER_HANDLERS
+        handler = handlers.get(request.api_key)
+        if handler is None:
+            self.outbox.close(
+                request.connection_id, f"{api_name(request.api_key)} is not served on listener {request.listener}"
+            )
+            return
+        try:
+            response = handler(self, request)
+        except KafkaError as error:
+            response = self.error_response(request, error.code, error.message)
+        if response is not None:
+            self.outbox.reply(request.connection_id, request.slot, response)
+
+    def error_response(self, request: Request, code: ErrorCode, message: str) -> Any:
+        """An answer that says only what went wrong, for requests whose answer has a place for that at the top."""
+        response = response_class(request.api_key)()
+        if hasattr(response, "error_code"):
+            response.error_code = code
+            if hasattr(response, "error_message"):
+                response.error_message = message
+            return response
+        self.outbox.close(request.connection_id, f"{code.name}: {message}")
+        return None
+
+    def wake(self, fetch: Any) -> None:
+        """Look at a parked fetch again at the end of this step, however many of its partitions have news."""
+        if not self.woken_fetches:
+            self.outbox.at_end_of_step(self._look_at_woken_fetches)
+        self.woken_fetches[fetch] = None
+
+    def _look_at_woken_fetches(self) -> None:
+        woken, self.woken_fetches = self.woken_fetches, {}
+        for fetch in woken:
+            fetch.look_again()
+
+    def _connection_closed(self, connection_id: int) -> None:
+        for fetch in list(self.parked_fetches.get(connection_id, ())):
+            fetch.drop()
+
+    # --- what the APIs look at ---
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata."""
+        return self.cluster.image
+
+    @property
+    def config(self) -> NodeConfig:
+        """The settings in force now."""
+        return self.broker.config
+
+    @property
+    def supported_features(self) -> Mapping[str, tuple[int, int]]:
+        """Feature levels that this software can work with."""
+        return SUPPORTED_FEATURES
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name behind a topic id."""
+        topic = self.cluster.image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_name_or_empty(self, topic_id: bytes) -> str:
+        """The name behind a topic id, or "" when no topic has it."""
+        return self.topic_name(topic_id) or ""
+
+    def controller_for_clients(self) -> int:
+        """A broker that takes what is meant for the controller: any can pass it on, so this one (KIP-590)."""
+        return self.node_id if self.lifecycle.state is State.RUNNING else -1
+
+    # --- life ---
+
+    def _build_cluster(self, config: NodeConfig, directories: Sequence[LogDirectory]) -> None:
+        metadata_directory = next(
+            (one for one in directories if one.storage.root == config.metadata_directory), directories[0]
+        )
+        self.cluster.quorum = Quorum.open(
+            config=config,
+            storage=metadata_directory.storage,
+            directory_id=metadata_directory.directory_id,
+            cluster_id=self.cluster_id,
+            outbox=self.outbox,
+            listener=self.cluster,
+        )
+        if config.is_controller:
+            self.cluster.controller = Controller(
+                self.node_id, self.cluster_id, config, self.outbox, self.cluster.quorum.append
+            )
+
+    def _start(self) -> None:
+        """The first step: from here on a crash must be seen as one, so the marks of a clean stop go first."""
+        remaining = len(self.replicas.directories)
+
+        def forgotten(error: str | None) -> None:
+            nonlocal remaining
+            remaining -= 1
+            if error is not None:
+                self.outbox.halt(1, f"a log directory failed at the start: {error}")
+            elif remaining == 0:
+                self.cluster.quorum.start()
+                if self.config.is_broker:
+                    self.lifecycle.start()
+
+        for directory in self.replicas.directories:
+            directory.forget_clean_shutdown()
+            self.outbox.flush(directory.storage, forgotten, directories=[""])
+
+    def _stop(self) -> None:
+        if self._stop_requested:
+            return
+        self._stop_requested = True
+        self.outbox.tell("stopping", node=self.node_id)
+        self.lifecycle.stop(lambda: self.replicas.stop(self.lifecycle.broker_epoch, self._resign))
+
+    def _resign(self) -> None:
+        self.cluster.quorum.stop(lambda: self.outbox.halt(0, "stopped"))
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        config = self.broker.static_config
+        previous = [one.last_broker_epoch for one in self.replicas.directories if one.stopped_cleanly]
+        return BrokerRegistrationRequest(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=[
+                Listener(name=one.name, host=one.host, port=one.port, security_protocol=PLAINTEXT)
+                for one in config.advertised_addresses
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(self.supported_features.items())
+            ],
+            rack=config.broker_rack,
+            log_dirs=[one.directory_id for one in self.replicas.directories if one.online],
+            previous_broker_epoch=previous[0] if len(set(previous)) == 1 else -1,
+        )
+
+    def _caught_up(self, broker_epoch: int) -> bool:
+        """Whether the metadata has this broker's registration; opens the replicas the first time it does."""
+        if broker_epoch < 0 or self.cluster.image_offset < broker_epoch:
+            return False
+        if not self.broker.loaded:
+            self.broker.load()
+        return True
+
+    def _metadata_changed(self, delta: ImageDelta) -> None:
+        if self.broker.loaded:
+            self.broker.apply(delta)
+        self.lifecycle.metadata_applied()
+
+    def _epoch_of_broker(self, broker_id: int) -> int:
+        broker = self.cluster.image.brokers.get(broker_id)
+        return -1 if broker is None else broker.epoch
+
+    def _is_isr_eligible(self, broker_id: int, broker_epoch: int) -> bool:
+        """Alive, not about to stop, and in the life it fetched with (KIP-903; -1 where it did not say)."""
+        broker = self.cluster.image.brokers.get(broker_id)
+        return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        online = [one for one in self.replicas.directories if one.online]
+        if not online or directory.storage.root == self.broker.static_config.metadata_directory:
+            self.outbox.halt(1, f"log directory {directory.storage.root} failed: {directory.offline_reason}")
+        else:
+            self.lifecycle.directories_changed()
+
+
+def _check_directories(config: NodeConfig, directories: Sequence[LogDirectory]) -> str:
+    """All directories are this node's and of one cluster; returns the cluster's id."""
+    for directory in directories:
+        root, meta = directory.storage.root, directory.meta
+        if meta.node_id != config.node_id:
+            raise DirectoryError(f"{root} belongs to node {meta.node_id}, not to node {config.node_id}")
+        if meta.cluster_id != directories[0].meta.cluster_id:
+            raise DirectoryError(
+                f"{root} belongs to cluster {meta.cluster_id}, but {directories[0].storage.root} to"
+                f" {directories[0].meta.cluster_id}"
+            )
+    if len({directory.directory_id for directory in directories}) != len(directories):
+        raise DirectoryError("two log directories have the same directory.id: one is a copy of the other")
+    return directories[0].meta.cluster_id

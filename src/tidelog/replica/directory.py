@@ -1,0 +1,111 @@
+"""One log directory of this node: whose it is, what its checkpoints say, whether it still works.
+
+    ONLINE -> OFFLINE      the first disk error; its partitions go offline, the rest go on serving (KIP-112)
+
+An offline directory stays offline until the node is started again.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tidelog.errors import DirectoryError, StorageError
+from tidelog.log import checkpoints
+from tidelog.storage import Storage
+from tidelog.wire.uuids import from_text, to_text
+
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+TopicPartition = tuple[str, int]
+
+
+class MetaProperties:
+    """What `meta.properties` says: cluster, node and directory (version 1, KIP-631 and KIP-858)."""
+
+    __slots__ = ("cluster_id", "directory_id", "node_id")
+
+    def __init__(self, cluster_id: str, node_id: int, directory_id: bytes) -> None:
+        self.cluster_id = cluster_id
+        self.node_id = node_id
+        self.directory_id = directory_id
+
+    @classmethod
+    def read(cls, storage: Storage) -> MetaProperties:
+        """Read and check the file; a directory without one was never formatted."""
+        try:
+            text = storage.read_file(META_PROPERTIES).decode()
+        except FileNotFoundError:
+            raise DirectoryError(
+                f"{storage.root} is not formatted: no {META_PROPERTIES} in it (run 'tidelog format')"
+            ) from None
+        properties = dict(
+            line.strip().split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#")
+        )
+        try:
+            if properties["version"] != "1":
+                raise DirectoryError(f"{storage.root}/{META_PROPERTIES}: version {properties['version']} is not known")
+            return cls(properties["cluster.id"], int(properties["node.id"]), from_text(properties["directory.id"]))
+        except (KeyError, ValueError) as error:
+            raise DirectoryError(f"{storage.root}/{META_PROPERTIES} is damaged: {error}") from None
+
+    def to_bytes(self) -> bytes:
+        """The file's content, in Kafka's form."""
+        lines = ("version=1", f"cluster.id={self.cluster_id}", f"node.id={self.node_id}")
+        return ("\n".join((*lines, f"directory.id={to_text(self.directory_id)}")) + "\n").encode()
+
+
+class LogDirectory:
+    """A storage with its identity, its state and the offsets it was last known to hold."""
+
+    def __init__(self, storage: Storage, meta: MetaProperties) -> None:
+        self.storage = storage
+        self.meta = meta
+        self.online = True
+        self.offline_reason = ""
+        self.recovery_points: dict[TopicPartition, int] = checkpoints.read(storage, RECOVERY_POINTS)
+        self.log_starts: dict[TopicPartition, int] = checkpoints.read(storage, LOG_STARTS)
+        self.high_watermarks: dict[TopicPartition, int] = checkpoints.read(storage, HIGH_WATERMARKS)
+        self.stopped_cleanly, self.last_broker_epoch = _read_clean_shutdown(storage)
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id the controller knows this directory by (KIP-858)."""
+        return self.meta.directory_id
+
+    def fail(self, reason: str) -> bool:
+        """Go offline; False when it was already."""
+        was_online, self.online = self.online, False
+        self.offline_reason = self.offline_reason or reason
+        return was_online
+
+    def forget_clean_shutdown(self) -> None:
+        """From here on a crash must be seen as one: called once the node has read the mark."""
+        self.storage.delete(CLEAN_SHUTDOWN)
+
+    def mark_clean_shutdown(self, broker_epoch: int) -> tuple[str, bytes]:
+        """The file that proves a clean stop, with the epoch it ended in (KIP-966); for a flush's replacements."""
+        return CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+    def write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Replace a checkpoint when it says something new. """
+        if not self.online or self._written.get(name) == offsets:
+            return
+        self.storage.replace(name, checkpoints.to_bytes(offsets))
+        self._written[name] = offsets
+
+
+def _read_clean_shutdown(storage: Storage) -> tuple[bool, int]:
+    """Whether the last stop was clean, and the broker epoch it ended in (-1 when the file does not say)."""
+    try:
+        content = storage.read_file(CLEAN_SHUTDOWN)
+    except (FileNotFoundError, StorageError):
+        return False, -1
+    try:
+        return True, int(json.loads(content)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return True, -1

@@ -1,0 +1,320 @@
+"""Copies partitions from one leader node: one stream of fetches for all of them, in one incremental session (KIP-227).
+
+    a partition is  READY      named in the next fetch if the leader does not know its position yet
+                    DELAYED    left out of the session for a moment: the leader refused it, or it is being repaired
+
+A fetch carries the last epoch of our log; a leader whose log parted from ours says where (KIP-320, KIP-595) and we cut
+there. At most two fetches are under way: the second only to add partitions while the first is parked at the leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
+from tidelog.outbox import Outbox
+from tidelog.replica.partition import Partition, Role
+from tidelog.replica.replicas import Replicas
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from tidelog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+FETCH_VERSION = 17
+LIST_OFFSETS_VERSION = 9
+LATEST, EARLIEST_LOCAL = -1, -4
+MAX_UNDER_WAY = 2
+FIRST_DELAY_MS = 20
+CHANNEL = "replica"
+SIDE_CHANNEL = "replica-side"
+"""Questions that must not wait behind a parked fetch."""
+FORGET_SESSION = frozenset(
+    (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    )
+)
+
+Peer = tuple[int, str, int]
+
+
+class _Copy:
+    """One partition in the stream."""
+
+    __slots__ = ("delay_ms", "delayed", "partition", "told")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.delayed = False
+        self.delay_ms = FIRST_DELAY_MS
+        self.told: tuple[int, int, int, int] | None = None
+        """What the session knows: fetch offset, last epoch, log start, leader epoch. None: not in the session."""
+
+    def position(self) -> tuple[int, int, int, int]:
+        log = self.partition.log
+        return log.log_end_offset, log.latest_epoch, log.log_start_offset, self.partition.leader_epoch
+
+
+class Fetcher:
+    """The stream from one leader node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        leader_id: int,
+        outbox: Outbox,
+        replicas: Replicas,
+        broker_epoch: Callable[[], int],
+        address: Callable[[int], Peer | None],
+    ) -> None:
+        self._node_id = node_id
+        self._leader_id = leader_id
+        self._outbox = outbox
+        self._replicas = replicas
+        self._broker_epoch = broker_epoch
+        self._address = address
+        self._copies: dict[tuple[bytes, int], _Copy] = {}
+        self._changed: dict[tuple[bytes, int], None] = {}
+        """Copies whose position the session does not know yet."""
+        self._forgotten: dict[tuple[bytes, int], None] = {}
+        """Left the stream, but the session still has them."""
+        self._session_id = 0
+        self._session_epoch = 0
+        self._generation = 0
+        """Raised when the session starts anew: answers of an older one are ignored."""
+        self._under_way = 0
+        self._failures = 0
+        self._paused = False
+        self._scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._copies)
+
+    def add(self, partition: Partition) -> None:
+        """Follow a partition from where its log ends."""
+        key = (partition.topic_id, partition.index)
+        self._copies[key] = _Copy(partition)
+        self._forgotten.pop(key, None)
+        self._changed[key] = None
+        self._schedule()
+
+    def remove(self, partition: Partition) -> None:
+        """Stop following it."""
+        key = (partition.topic_id, partition.index)
+        copy = self._copies.get(key)
+        if copy is None or copy.partition is not partition:
+            return
+        del self._copies[key]
+        self._changed.pop(key, None)
+        if copy.told is not None:
+            self._forgotten[key] = None
+
+    # --- asking ---
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._outbox.at_end_of_step(self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        if self._paused or not self._copies or self._under_way >= MAX_UNDER_WAY:
+            return
+        if self._under_way and not self._changed:
+            return
+        address = self._address(self._leader_id)
+        if address is None:
+            self._pause()
+            return
+        config = self._replicas.config
+        request = FetchRequest(
+            replica_id=self._node_id,
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch()),
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=self._wanted(config.replica_fetch_max_bytes),
+            forgotten_topics_data=self._no_longer_wanted(),
+        )
+        self._session_epoch += 1
+        self._under_way += 1
+        generation = self._generation
+        timeout_ms = config.replica_socket_timeout_ms
+        self._outbox.send(
+            address,
+            CHANNEL,
+            ApiKey.FETCH,
+            FETCH_VERSION,
+            request,
+            timeout_ms,
+            lambda response, error: self._answered(generation, response, error),
+        )
+
+    def _wanted(self, max_bytes: int) -> list[FetchTopic]:
+        topics: dict[bytes, FetchTopic] = {}
+        for key in self._changed:
+            copy = self._copies[key]
+            partition = copy.partition
+            offset, last_epoch, log_start, leader_epoch = copy.told = copy.position()
+            topic = topics.get(partition.topic_id)
+            if topic is None:
+                topics[partition.topic_id] = topic = FetchTopic(topic=partition.topic, topic_id=partition.topic_id)
+            topic.partitions.append(
+                FetchPartition(
+                    partition=partition.index,
+                    current_leader_epoch=leader_epoch,
+                    fetch_offset=offset,
+                    last_fetched_epoch=last_epoch,
+                    log_start_offset=log_start,
+                    partition_max_bytes=max_bytes,
+                    replica_directory_id=partition.directory_id,
+                )
+            )
+        self._changed.clear()
+        return list(topics.values())
+
+    def _no_longer_wanted(self) -> list[ForgottenTopic]:
+        topics: dict[bytes, ForgottenTopic] = {}
+        for topic_id, index in self._forgotten:
+            topics.setdefault(topic_id, ForgottenTopic(topic_id=topic_id)).partitions.append(index)
+        self._forgotten.clear()
+        return list(topics.values())
+
+    # --- answers ---
+
+    def _answered(self, generation: int, response: Any, error: str | None) -> None:
+        if generation != self._generation:
+            return
+        self._under_way -= 1
+        if error is not None or response.error_code != ErrorCode.NONE:
+            self._start_anew()
+            if error is not None or response.error_code not in FORGET_SESSION:
+                self._pause()
+            else:
+                self._schedule()
+            return
+        self._failures = 0
+        if response.session_id != self._session_id:
+            self._session_id = response.session_id
+            if self._session_id == 0:  # the leader has no room for a session: everything is named every time
+                self._session_epoch = 0
+                self._changed.update(dict.fromkeys(key for key, copy in self._copies.items() if not copy.delayed))
+        for topic in response.responses:
+            for data in topic.partitions:
+                copy = self._copies.get((topic.topic_id, data.partition_index))
+                if copy is not None and not copy.delayed and copy.partition.role is Role.FOLLOWER:
+                    self._take(copy, data)
+        self._schedule()
+
+    def _start_anew(self) -> None:
+        """The next fetch opens a session with everything in it."""
+        self._generation += 1
+        self._under_way = 0
+        self._session_id = self._session_epoch = 0
+        self._forgotten.clear()
+        self._changed.clear()
+        for key, copy in self._copies.items():
+            copy.told = None
+            if not copy.delayed:
+                self._changed[key] = None
+
+    def _pause(self) -> None:
+        """The leader cannot be reached: wait a little longer each time, up to replica.fetch.backoff.ms."""
+        self._failures += 1
+        self._paused = True
+        delay_ms = min(FIRST_DELAY_MS << min(self._failures, 10), self._replicas.config.replica_fetch_backoff_ms)
+
+        def resume() -> None:
+            self._paused = False
+            self._schedule()
+
+        self._outbox.after(delay_ms, resume)
+
+    def _take(self, copy: _Copy, data: Any) -> None:
+        """Take over one partition's part of an answer."""
+        partition = copy.partition
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._find_start(copy)
+            elif data.error_code != ErrorCode.NONE:
+                self._delay(copy)
+            elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                self._replicas.truncate_to_leader(
+                    partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+                )
+                self._moved(copy)
+            else:
+                copy.delay_ms = FIRST_DELAY_MS
+                records = data.records
+                if records is not None and len(records):
+                    self._replicas.append_from_leader(partition, records)
+                partition.follow_watermark(data.high_watermark, data.log_start_offset)
+                self._moved(copy)
+        except StorageError as error:
+            self._replicas.storage_failed(self._replicas.directory_of(partition).storage, error)
+        except (KafkaError, CorruptionError) as error:
+            # Bytes that came damaged are asked for again; they never reach the log.
+            self._outbox.tell(
+                "replica-fetch-refused", "warning", partition=repr(partition), leader=self._leader_id, reason=str(error)
+            )
+            self._delay(copy)
+
+    def _moved(self, copy: _Copy) -> None:
+        if copy.told != copy.position():
+            self._changed[(copy.partition.topic_id, copy.partition.index)] = None
+
+    def _delay(self, copy: _Copy) -> None:
+        """Leave a partition out for a moment; metadata that explains the refusal is usually on its way."""
+        key = (copy.partition.topic_id, copy.partition.index)
+        copy.delayed = True
+        self._changed.pop(key, None)
+        if copy.told is not None:
+            copy.told = None
+            self._forgotten[key] = None
+
+        def resume() -> None:
+            if self._copies.get(key) is copy:
+                copy.delayed = False
+                self._forgotten.pop(key, None)
+                self._changed[key] = None
+                self._schedule()
+
+        self._outbox.after(copy.delay_ms, resume)
+        copy.delay_ms = min(copy.delay_ms * 2, self._replicas.config.replica_fetch_backoff_ms)
+
+    # --- a log that does not overlap with the leader's ---
+
+    def _find_start(self, copy: _Copy) -> None:
+        """Ask where the leader's log starts and ends, then begin inside it."""
+        self._delay(copy)
+        address = self._address(self._leader_id)
+        if address is None:
+            return
+        partition = copy.partition
+        wanted = [
+            ListOffsetsPartition(
+                partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
+            )
+            for timestamp in (EARLIEST_LOCAL, LATEST)
+        ]
+        found: list[int] = []
+
+        def answered(response: Any, error: str | None) -> None:
+            if error is not None or response.topics[0].partitions[0].error_code:
+                return  # the delayed partition will be refused again, and we ask again
+            found.append(response.topics[0].partitions[0].offset)
+            if len(found) == len(wanted) and partition.role is Role.FOLLOWER:
+                self._replicas.start_within(partition, *found)
+
+        for one in wanted:
+            request = ListOffsetsRequest(
+                replica_id=self._node_id, topics=[ListOffsetsTopic(name=partition.topic, partitions=[one])]
+            )
+            timeout_ms = self._replicas.config.replica_socket_timeout_ms
+            self._outbox.send(
+                address, SIDE_CHANNEL, ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, request, timeout_ms, answered
+            )

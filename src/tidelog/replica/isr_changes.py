@@ -1,0 +1,124 @@
+"""Asks the controller for ISR changes (KIP-497): many partitions in one request, one request under way at a time.
+
+wanted -> in flight -> committed     the leader takes over what the controller says
+                    -> refused       the proposal is dropped; newer metadata is on its way, or the ISR stays
+                    -> unanswered    asked again after a pause
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidelog.errors import ErrorCode
+from tidelog.outbox import Outbox
+from tidelog.replica.partition import Partition
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+
+Ask = Callable[[int, int, Any, Callable[[Any, str | None], None]], None]
+VERSION = 3
+RETRY_MS = 50
+
+
+class IsrChanges:
+    """Proposals of all partitions led here."""
+
+    def __init__(
+        self, node_id: int, outbox: Outbox, ask: Ask, broker_epoch: Callable[[int], int], own_epoch: Callable[[], int]
+    ) -> None:
+        self._node_id = node_id
+        self._outbox = outbox
+        self._ask = ask
+        self._broker_epoch = broker_epoch
+        """The epoch the metadata knows a broker by."""
+        self._own_epoch = own_epoch
+        self._wanted: dict[Partition, None] = {}
+        self._in_flight: dict[Partition, None] = {}
+        self._scheduled = False
+
+    def propose(self, partition: Partition, isr: Sequence[int]) -> None:
+        """Ask for this ISR; until the answer the leader counts on the larger set."""
+        assert partition.leadership is not None
+        partition.leadership.proposed = tuple(isr)
+        self._wanted[partition] = None
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._in_flight:
+            self._scheduled = True
+            self._outbox.at_end_of_step(self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        wanted, self._wanted = self._wanted, {}
+        topics: dict[bytes, AlterPartitionRequestTopicData] = {}
+        for partition in wanted:
+            leadership = partition.leadership
+            if leadership is None or leadership.proposed is None:
+                continue  # settled by newer metadata meanwhile
+            topic = topics.setdefault(partition.topic_id, AlterPartitionRequestTopicData(topic_id=partition.topic_id))
+            topic.partitions.append(
+                AlterPartitionRequestPartitionData(
+                    partition_index=partition.index,
+                    leader_epoch=leadership.epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=one, broker_epoch=self._epoch_of(partition, one))
+                        for one in leadership.proposed
+                    ],
+                    partition_epoch=leadership.partition_epoch,
+                )
+            )
+            self._in_flight[partition] = None
+        if not topics:
+            return
+        request = AlterPartitionRequest(
+            broker_id=self._node_id, broker_epoch=self._own_epoch(), topics=list(topics.values())
+        )
+        self._ask(ApiKey.ALTER_PARTITION, VERSION, request, self._answered)
+
+    def _epoch_of(self, partition: Partition, broker_id: int) -> int:
+        """The life of the broker that fetched (KIP-903): one that restarted meanwhile must not slip in."""
+        if broker_id == self._node_id:
+            return self._own_epoch()
+        assert partition.leadership is not None
+        follower = partition.leadership.followers.get(broker_id)
+        if follower is None or follower.broker_epoch < 0:
+            return self._broker_epoch(broker_id)
+        return follower.broker_epoch
+
+    def _answered(self, response: Any, error: str | None) -> None:
+        asked, self._in_flight = self._in_flight, {}
+        if error is not None or response.error_code != ErrorCode.NONE:
+            # STALE_BROKER_EPOCH and NOT_CONTROLLER pass when this broker has registered again or found the controller.
+            self._outbox.after(RETRY_MS, lambda: self._ask_again(asked))
+            return
+        found = {
+            (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
+        }
+        for partition in asked:
+            leadership = partition.leadership
+            answer = found.get((partition.topic_id, partition.index))
+            if leadership is None or leadership.proposed is None:
+                continue
+            if answer is None or answer.error_code != ErrorCode.NONE:
+                leadership.proposed = None
+                partition.advance_high_watermark()
+            elif answer.partition_epoch > leadership.partition_epoch and answer.leader_epoch == leadership.epoch:
+                partition.isr_committed(answer.isr, answer.partition_epoch)
+            else:
+                leadership.proposed = None
+        if self._wanted:
+            self._schedule()
+
+    def _ask_again(self, partitions: dict[Partition, None]) -> None:
+        for partition in partitions:
+            if partition.leadership is not None and partition.leadership.proposed is not None:
+                self._wanted[partition] = None
+        if self._wanted:
+            self._schedule()

@@ -1,0 +1,414 @@
+"""All replicas of this node: opens and closes them as the metadata says, flushes, checkpoints, forgets old records.
+
+Disk errors end here: the first one takes its log directory offline, with every partition in it, and the rest go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tidelog.config import NodeConfig, TopicConfig
+from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
+from tidelog.log import Log, names, partition_metadata
+from tidelog.outbox import Outbox
+from tidelog.replica.directory import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, LogDirectory, TopicPartition
+from tidelog.replica.partition import Partition, Role, Surroundings
+from tidelog.storage import Storage
+from tidelog.wire.batch import first_offset
+from tidelog.wire.uuids import ZERO_UUID
+
+
+class Replicas:
+    """The partitions this node holds, by name, and the directories they are in."""
+
+    def __init__(
+        self,
+        node_id: int,
+        config: NodeConfig,
+        directories: Sequence[LogDirectory],
+        outbox: Outbox,
+        directory_failed: Callable[[LogDirectory], None],
+        is_eligible: Callable[[int, int], bool],
+    ) -> None:
+        self.node_id = node_id
+        self.surroundings = Surroundings(outbox, config, is_eligible)
+        self.directories = list(directories)
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self._outbox = outbox
+        self._directory_failed = directory_failed
+        self.propose_isr: Callable[[Partition, Sequence[int]], None] = lambda _partition, _isr: None
+        """Asks the controller for another ISR; the node connects it."""
+        self._flushing: set[Partition] = set()
+        """Partitions with a flush under way: at most one each, the next one starts when it ends."""
+        self._flush_timers: set[Partition] = set()
+        self._stopping = False
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's settings in force."""
+        return self.surroundings.config
+
+    # --- looking up ---
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The hosted replica; raises what a client is to be told when it is not here."""
+        partition = self.partitions.get((topic, index))
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this node")
+        return partition
+
+    def directory_of(self, partition: Partition) -> LogDirectory:
+        """The directory a replica is in."""
+        return next(one for one in self.directories if one.directory_id == partition.directory_id)
+
+    # --- what the metadata says ---
+
+    def host(
+        self, topic: str, topic_id: bytes, index: int, directory_id: bytes, config: TopicConfig
+    ) -> Partition | None:
+        """Open this replica, or make it; None when the directory it belongs to is offline."""
+        partition = self.partitions.get((topic, index))
+        if partition is not None and partition.topic_id == topic_id:
+            return partition
+        if partition is not None:
+            self.remove(partition)  # the topic was deleted and made again under its name
+        directory = self._directory_for((topic, index), topic_id, directory_id)
+        if directory is None:
+            return None
+        try:
+            partition = self._open(directory, topic, topic_id, index, config)
+        except StorageError as error:
+            self.storage_failed(directory.storage, error)
+            return None
+        self.partitions[(topic, index)] = partition
+        return partition
+
+    def remove(self, partition: Partition) -> None:
+        """Delete a replica: its directory is renamed at once, and its files go a little later."""
+        del self.partitions[(partition.topic, partition.index)]
+        partition.go_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        directory = self.directory_of(partition)
+        name = names.directory_name(partition.topic, partition.index)
+        doomed = names.deleted_directory_name(partition.topic, partition.index, self._outbox.chance.uuid())
+        for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
+            known.pop((partition.topic, partition.index), None)
+        try:
+            partition.log.close()
+            directory.storage.rename(name, doomed)
+        except StorageError as error:
+            self.storage_failed(directory.storage, error)
+            return
+        self._outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(directory.storage, [doomed]))
+
+    def set_aside_strays(self, known: Callable[[str, int, bytes | None], bool]) -> list[str]:
+        """Rename what is on disk but not in the metadata, so that it is kept and never served. Returns the names."""
+        strays: list[str] = []
+        for directory in self.directories:
+            storage = directory.storage
+            for name in storage.list("") if directory.online else ():
+                if names.is_deleted_directory(name):
+                    self._delete(storage, [name])
+                    continue
+                topic_partition = names.parse_directory_name(name)
+                if topic_partition is None or topic_partition[0] == "__cluster_metadata":
+                    continue
+                if not known(*topic_partition, partition_metadata.read(storage, name)):
+                    storage.rename(name, names.stray_directory_name(*topic_partition, self._outbox.chance.uuid()))
+                    strays.append(f"{storage.root}/{name}")
+        return strays
+
+    def _directory_for(self, key: TopicPartition, topic_id: bytes, directory_id: bytes) -> LogDirectory | None:
+        """Where the replica is, else where the controller wants it, else the emptiest directory."""
+        online = [one for one in self.directories if one.online]
+        name = names.directory_name(*key)
+        for directory in online:
+            if directory.storage.exists(name) and partition_metadata.read(directory.storage, name) in (topic_id, None):
+                return directory
+        for directory in self.directories:
+            if directory.directory_id == directory_id and directory_id != ZERO_UUID:
+                return directory if directory.online else None
+        held = {one.directory_id: 0 for one in online}
+        for partition in self.partitions.values():
+            if partition.directory_id in held:
+                held[partition.directory_id] += 1
+        return min(online, key=lambda one: held[one.directory_id], default=None)
+
+    def _open(self, directory: LogDirectory, topic: str, topic_id: bytes, index: int, config: TopicConfig) -> Partition:
+        storage, key, name = directory.storage, (topic, index), names.directory_name(topic, index)
+        if storage.exists(name):
+            found = partition_metadata.read(storage, name)
+            if found is not None and found != topic_id:
+                # A topic of the same name that was deleted while this node was away: never serve its records.
+                storage.rename(name, names.stray_directory_name(topic, index, self._outbox.chance.uuid()))
+        is_new = not storage.exists(name)
+        storage.make_directory(name)
+        partition_metadata.write(storage, name, topic_id)
+        log = Log.open(
+            storage,
+            name,
+            config,
+            recovery_point=directory.recovery_points.get(key, 0),
+            log_start_offset=directory.log_starts.get(key, 0),
+            clean=directory.stopped_cleanly or is_new,
+            now_ms=self._outbox.now_ms,
+            producer_expiry_ms=self.config.producer_id_expiration_ms,
+        )
+        high_watermark = directory.high_watermarks.get(key, 0)
+        return Partition(
+            self.node_id,
+            topic,
+            topic_id,
+            index,
+            log,
+            config,
+            high_watermark,
+            directory.directory_id,
+            self.surroundings,
+        )
+
+    # --- after an append ---
+
+    def appended(self, partition: Partition, new_bytes: int) -> None:
+        """Let new records count: at once, or after the flush that the settings demand."""
+        partition.tell_followers(new_bytes)
+        if partition.flush_is_due:
+            if partition.unflushed_from is None:
+                partition.unflushed_from = partition.log.recovery_point
+            self._flush(partition)
+        elif partition.config.flush_ms < _NEVER_MS and partition not in self._flush_timers:
+            self._flush_timers.add(partition)
+            self._outbox.after(partition.config.flush_ms, lambda: self._flush_timer_due(partition))
+        if partition.log.has_closed_segments_to_flush:
+            self._flush(partition)
+        partition.advance_high_watermark()
+
+    # --- as a follower ---
+
+    def append_from_leader(self, partition: Partition, records: memoryview) -> None:
+        """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
+        if first_offset(records) == partition.log.log_end_offset:
+            partition.log.append_as_follower(records)
+            self.appended(partition, len(records))
+
+    def truncate_to_leader(self, partition: Partition, leader_epoch: int, leader_end_offset: int) -> None:
+        """Cut our log where it parts from the leader's: at the end of the last epoch both have (KIP-101, KIP-279)."""
+        _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
+        self._truncate(partition, min(max(own_end_offset, 0), leader_end_offset), f"epoch {leader_epoch} ends there")
+
+    def start_within(self, partition: Partition, leader_start_offset: int, leader_end_offset: int) -> None:
+        """Our log and the leader's do not overlap: cut to its end, or begin again at its start."""
+        storage = self.directory_of(partition).storage
+        try:
+            if leader_end_offset < partition.log.log_end_offset:
+                self._truncate(partition, leader_end_offset, "the leader's log ends there")
+            elif partition.log.log_end_offset < leader_start_offset:
+                partition.log.truncate_fully_and_start_at(leader_start_offset)
+                partition.high_watermark = leader_start_offset
+                self._outbox.tell(
+                    "log-restarted",
+                    "warning",
+                    partition=repr(partition),
+                    offset=leader_start_offset,
+                    reason="the leader's log starts there",
+                )
+        except StorageError as error:
+            self.storage_failed(storage, error)
+
+    def _truncate(self, partition: Partition, offset: int, reason: str) -> None:
+        log = partition.log
+        if offset >= log.log_end_offset:
+            return
+        cut = log.log_end_offset - offset
+        log.truncate_to(offset)
+        partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
+        self._outbox.tell("log-truncated", partition=repr(partition), offset=offset, records=cut, reason=reason)
+
+    def _flush_timer_due(self, partition: Partition) -> None:
+        self._flush_timers.discard(partition)
+        if partition.role is not Role.OFFLINE and partition.log.log_end_offset > partition.log.recovery_point:
+            self._flush(partition)
+
+    def _flush(self, partition: Partition, then: Callable[[], None] | None = None) -> None:
+        """Flush one partition's log up to its present end."""
+        if partition in self._flushing and then is None:
+            return
+        self._flushing.add(partition)
+        end_offset = partition.log.log_end_offset
+        files, directories = partition.log.files_to_flush()
+        storage = self.directory_of(partition).storage
+
+        def flushed(error: str | None) -> None:
+            self._flushing.discard(partition)
+            if error is not None:
+                self.storage_failed(storage, StorageError(storage.root, repr(partition), error))
+            elif partition.role is not Role.OFFLINE:
+                partition.log.flushed_through(min(end_offset, partition.log.log_end_offset))
+                partition.unflushed_from = None
+                if not self._stopping and partition.flush_is_due:
+                    partition.unflushed_from = partition.log.recovery_point
+                    self._flush(partition)
+                partition.advance_high_watermark()
+            if then is not None:
+                then()
+
+        self._outbox.flush(storage, flushed, files=files, directories=directories)
+
+    # --- disk errors ---
+
+    def storage_failed(self, storage: Storage, error: StorageError) -> None:
+        """Take a directory offline with all it holds. Nothing acknowledged is lost: it stays on that disk."""
+        directory = next(one for one in self.directories if one.storage is storage)
+        if not directory.fail(error.reason):
+            return
+        hosted = [one for one in self.partitions.values() if one.directory_id == directory.directory_id]
+        for partition in hosted:
+            partition.go_offline()
+        self._outbox.tell(
+            "log-directory-offline", "error", directory=storage.root, reason=str(error), partitions=len(hosted)
+        )
+        self._directory_failed(directory)
+
+    # --- housekeeping ---
+
+    def start_housekeeping(self) -> None:
+        """Begin the periodic checkpoints and the retention checks."""
+        self._every(self.config.replica_high_watermark_checkpoint_interval_ms, self.checkpoint_high_watermarks)
+        self._every(self.config.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points)
+        self._every(self.config.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts)
+        self._every(self.config.log_retention_check_interval_ms, self.forget_old_records)
+        self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.shrink_isrs)
+
+    def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
+        def due() -> None:
+            if not self._stopping:
+                action()
+                self._outbox.after(interval_ms, due)
+
+        self._outbox.after(interval_ms, due)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write `replication-offset-checkpoint` in each directory where it changed."""
+        self._checkpoint(HIGH_WATERMARKS, lambda partition: partition.high_watermark)
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write `recovery-point-offset-checkpoint` in each directory where it changed."""
+        self._checkpoint(RECOVERY_POINTS, lambda partition: partition.log.recovery_point)
+
+    def checkpoint_log_starts(self) -> None:
+        """Write `log-start-offset-checkpoint`; partitions whose start is their first segment's need no entry."""
+        self._checkpoint(
+            LOG_STARTS,
+            lambda partition: (
+                partition.log.log_start_offset
+                if partition.log.log_start_offset > partition.log.first_segment_offset
+                else None
+            ),
+        )
+
+    def _checkpoint(self, name: str, offset_of: Callable[[Partition], int | None]) -> None:
+        for directory in self.directories:
+            if not directory.online:
+                continue
+            offsets: dict[TopicPartition, int] = {}
+            for key, partition in self.partitions.items():
+                if partition.directory_id == directory.directory_id and partition.role is not Role.OFFLINE:
+                    offset = offset_of(partition)
+                    if offset is not None:
+                        offsets[key] = offset
+            try:
+                directory.write_checkpoint(name, offsets)
+            except StorageError as error:
+                self.storage_failed(directory.storage, error)
+
+    def forget_old_records(self) -> None:
+        """Roll what is due by time and delete segments past retention, never above the high watermark."""
+        for partition in list(self.partitions.values()):
+            if partition.role is Role.OFFLINE:
+                continue
+            storage = self.directory_of(partition).storage
+            try:
+                before = partition.log.log_start_offset
+                partition.log.roll_if_due(self._outbox.now_ms)
+                doomed = partition.log.delete_old_segments(self._outbox.now_ms, partition.high_watermark)
+                if partition.log.log_start_offset != before:
+                    partition.raise_log_start(partition.log.log_start_offset)
+            except StorageError as error:
+                self.storage_failed(storage, error)
+                continue
+            if doomed:
+                self.delete_later(partition, doomed)
+
+    def shrink_isrs(self) -> None:
+        """Propose to drop followers that no longer keep up from the ISRs of partitions led here."""
+        for partition in self.partitions.values():
+            lagging = partition.lagging()
+            if lagging and partition.leadership is not None:
+                self.propose_isr(partition, [one for one in partition.leadership.isr if one not in lagging])
+
+    def delete_later(self, partition: Partition, paths: Sequence[str]) -> None:
+        """Delete renamed files after file.delete.delay.ms, when no reader has them open any more."""
+        storage = self.directory_of(partition).storage
+        self._outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(storage, paths))
+
+    def _delete(self, storage: Storage, paths: Sequence[str]) -> None:
+        try:
+            for path in paths:
+                storage.delete(path)
+        except StorageError as error:
+            self.storage_failed(storage, error)
+
+    def configure(self, configs: Mapping[str, TopicConfig]) -> None:
+        """Let changed topic settings take effect."""
+        for partition in self.partitions.values():
+            config = configs.get(partition.topic)
+            if config is not None:
+                partition.config = config
+                partition.log.config = config
+
+    # --- stopping ---
+
+    def stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
+        """Flush and close every log, write the checkpoints and the mark of a clean stop, then continue."""
+        self._stopping = True
+        remaining = 1
+
+        def one_done() -> None:
+            nonlocal remaining
+            remaining -= 1
+            if remaining == 0:
+                self._finish_stop(broker_epoch, then)
+
+        for partition in self.partitions.values():
+            if partition.role is Role.OFFLINE:
+                continue
+            try:
+                partition.log.close()
+            except (StorageError, CorruptionError) as error:
+                self._outbox.tell("log-close-failed", "error", partition=repr(partition), reason=str(error))
+                continue
+            remaining += 1
+            self._flush(partition, one_done)
+        one_done()
+
+    def _finish_stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
+        self.checkpoint_recovery_points()
+        self.checkpoint_log_starts()
+        self.checkpoint_high_watermarks()
+        online = [one for one in self.directories if one.online]
+        remaining = len(online)
+
+        def marked(_error: str | None) -> None:
+            nonlocal remaining
+            remaining -= 1
+            if remaining == 0:
+                then()
+
+        for directory in online:
+            mark = directory.mark_clean_shutdown(broker_epoch)
+            self._outbox.flush(directory.storage, marked, replacements=[mark], directories=[""])
+        if not online:
+            then()
+
+
+_NEVER_MS = 9_223_372_036_854_775_807
+"""Kafka's default of flush.ms: leave it to the operating system."""
