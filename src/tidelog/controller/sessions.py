@@ -1,0 +1,162 @@
+"""Broker sessions: who was heard when, who is fenced for silence, and who sooner because its connection broke.
+
+A session lasts broker.session.timeout.ms from the last heartbeat. A new controller gives every unfenced broker a fresh
+one. Fast fencing (ours; Kafka has only the timeout): a broker whose control connection breaks, and who is not back
+within broker.connection.loss.grace.ms, is fenced at once. Fencing a live broker moves its leaderships, so
+    a broker that this controller has not heard yet gets no such grace, only its session
+    a controller that loses most brokers at once suspects itself, and waits for their sessions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tidelog.config import NodeConfig
+from tidelog.controller.decide.decision import Liveness
+from tidelog.outbox import Outbox, Timer
+
+
+class Session:
+    """What is known of one broker beyond the records."""
+
+    __slots__ = ("deadline_ms", "grace", "heard", "lost", "metadata_offset", "shutdown_offset", "timer")
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.heard = False
+        """Whether this controller has heard it, rather than read of it."""
+        self.lost = False
+        """Its connection broke and it was not heard since."""
+        self.metadata_offset = -1
+        """How far it has read the metadata, as it reported."""
+        self.shutdown_offset: int | None = None
+        """The last record of its controlled shutdown."""
+        self.timer: Timer | None = None
+        self.grace: Timer | None = None
+
+    def cancel(self) -> None:
+        """Let no timer of it run any more."""
+        for timer in (self.timer, self.grace):
+            if timer is not None:
+                timer.cancel()
+
+
+class Sessions:
+    """The sessions of one active controller. `expired(broker_id, reason)` is called when one ends for silence."""
+
+    def __init__(self, config: NodeConfig, outbox: Outbox, expired: Callable[[int, str], None]) -> None:
+        self._config = config
+        self._outbox = outbox
+        self._expired = expired
+        self._sessions: dict[int, Session] = {}
+
+    def begin(self, broker_ids: Iterable[int]) -> None:
+        """Give brokers that were read of a fresh session."""
+        for broker_id in broker_ids:
+            self._open(broker_id)
+
+    def clear(self) -> None:
+        """Forget everybody: another controller takes over."""
+        for session in self._sessions.values():
+            session.cancel()
+        self._sessions.clear()
+
+    def register(self, broker_id: int) -> None:
+        """A new incarnation registered: its session begins, and what was known of the former is gone."""
+        self.remove(broker_id)
+        self._open(broker_id).heard = True
+
+    def remove(self, broker_id: int) -> None:
+        """The broker is unregistered or has stopped."""
+        session = self._sessions.pop(broker_id, None)
+        if session is not None:
+            session.cancel()
+
+    def touch(self, broker_id: int, metadata_offset: int) -> Session:
+        """A broker was heard."""
+        session = self._sessions.get(broker_id)
+        if session is None:
+            session = self._open(broker_id)
+        session.deadline_ms = self._outbox.now_ms + self._config.broker_session_timeout_ms
+        session.heard = True
+        session.lost = False
+        session.metadata_offset = metadata_offset
+        if session.grace is not None:
+            session.grace.cancel()
+            session.grace = None
+        return session
+
+    def get(self, broker_id: int) -> Session | None:
+        """The session of a broker, if it has one."""
+        return self._sessions.get(broker_id)
+
+    def liveness(self, broker_id: int) -> Liveness:
+        """How sure it is that a broker's present incarnation lives."""
+        session = self._sessions.get(broker_id)
+        if session is None or session.deadline_ms <= self._outbox.now_ms:
+            return Liveness.GONE
+        return Liveness.ALIVE if session.heard and not session.lost else Liveness.PRESUMED
+
+    def least_offset(self, broker_ids: Iterable[int]) -> int | None:
+        """How far the slowest of these brokers has read the metadata; None when there are none."""
+        offsets = [
+            session.metadata_offset if (session := self._sessions.get(broker_id)) is not None else -1
+            for broker_id in broker_ids
+        ]
+        return min(offsets, default=None)
+
+    def connection_lost(self, broker_id: int, serving: Iterable[int]) -> None:
+        """A broker's control connection broke, of those `serving` (unfenced and not stopping)."""
+        session = self._sessions.get(broker_id)
+        if session is None or not session.heard:
+            return
+        session.lost = True
+        others = set(serving)
+        if not self._config.broker_connection_loss_fencing_enable or broker_id not in others:
+            return
+        lost = [each for each in others if (known := self._sessions.get(each)) is not None and known.lost]
+        if 2 * len(lost) > len(others):
+            self._suspect_itself(lost, len(others))
+            return
+        if session.grace is None:
+            grace_ms = self._config.broker_connection_loss_grace_ms
+            session.grace = self._outbox.after(grace_ms, lambda: self._grace_over(broker_id, session))
+
+    def _suspect_itself(self, lost: list[int], serving_count: int) -> None:
+        for each in lost:
+            session = self._sessions[each]
+            if session.grace is not None:
+                session.grace.cancel()
+                session.grace = None
+        self._outbox.tell(
+            "controller-suspects-itself",
+            "warning",
+            lost_brokers=sorted(lost),
+            serving=serving_count,
+            reason="most brokers' connections broke at once; they are fenced only when their sessions end",
+        )
+
+    def _grace_over(self, broker_id: int, session: Session) -> None:
+        session.grace = None
+        if self._sessions.get(broker_id) is session and session.lost:
+            self.remove(broker_id)
+            self._expired(broker_id, "its connection broke and it did not come back")
+
+    def _open(self, broker_id: int) -> Session:
+        session = Session(self._outbox.now_ms + self._config.broker_session_timeout_ms)
+        self._sessions[broker_id] = session
+        self._watch(broker_id, session)
+        return session
+
+    def _watch(self, broker_id: int, session: Session) -> None:
+        """One timer a session, set again when it finds that the deadline moved: a heartbeat costs no timer."""
+        session.timer = self._outbox.at(session.deadline_ms, lambda: self._deadline(broker_id, session))
+
+    def _deadline(self, broker_id: int, session: Session) -> None:
+        if self._sessions.get(broker_id) is not session:
+            return
+        if session.deadline_ms > self._outbox.now_ms:
+            self._watch(broker_id, session)
+            return
+        self.remove(broker_id)
+        self._expired(broker_id, "its session timed out")
