@@ -33,7 +33,7 @@ $(STAMP): requirements/dev.txt requirements/java.txt pyproject.toml tools/set_up
 	@touch $@
 
 demo: setup ## start a node, write, read back with Spark, print what happened
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 test: setup ## the tests
 	@$(BIN)/python -m pytest $(ARGS)

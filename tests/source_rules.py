@@ -28,6 +28,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "sim": _NODE | {"client"},
     "spark": _LOG | {"client"},
     "console": _NODE | {"client", "runtime"},
+    "__main__": frozenset({"cli"}),
     "cli": _NODE | {"client", "runtime", "sim", "console", "spark"},
 }
 """Which rooms a room may import from, besides itself. `tidelog` itself (its version) is open to all."""
