@@ -72,7 +72,7 @@ def use(binaries: Path, data: Path) -> None:
     try:
         run(tidelog, "topics", "create", "hello", "--bootstrap", bootstrap)
         run(tidelog, "produce", "hello", "--bootstrap", bootstrap, stdin="high tide\n")
-        found = run(tidelog, "consume", "hello", "--bootstrap", bootstrap, "--max-records", "1")
+        found = run(tidelog, "consume", "hello", "--bootstrap", bootstrap, "--max", "1")
         if "high tide" not in found:
             raise CheckFailed(f"tidelog consume printed {found!r}")
     finally:
