@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from tidelog.errors import ErrorCode
 from tidelog.wire import messages, records
 from tidelog.wire.message import Message
 from tidelog.wire.plan import FieldPlan, StructPlan, plan_message
 
 INTEGER_BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
+ERROR_CODES = [int(code) for code in ErrorCode if code <= ErrorCode.SHARE_SESSION_NOT_FOUND]
 TEXTS = ("", "a", "topic-7", "ünïcödé 🌊", "x" * 126, "y" * 127, "z" * 300)
 
 
@@ -69,10 +71,12 @@ def _value(field: FieldPlan, random: Random, longest_list: int) -> Any:
         return random.choice(TEXTS)
     if field.kind in ("bytes", "records"):
         return random.randbytes(random.choice([0, 1, 60, 127, 128, 1000]))
-    return _fixed(field.code, random)
+    if field.name.endswith("error_code"):
+        return random.choice(ERROR_CODES)
+    return _fixed(field.code, random, is_time=any(part in field.name for part in ("time", "_ms", "lifetime")))
 
 
-def _fixed(code: str, random: Random) -> Any:
+def _fixed(code: str, random: Random, *, is_time: bool = False) -> Any:
     if code == "?":
         return random.random() < 0.5
     if code == "d":
@@ -81,6 +85,8 @@ def _fixed(code: str, random: Random) -> Any:
         return random.randbytes(16)
     if code == "H":
         return random.choice([0, 9092, 65535])
+    if code == "q" and is_time:  # a second codec may hold times as dates, which do not reach as far as integers
+        return random.choice([-1, 0, 1, 1_700_000_000_123, random.randrange(2**42)])
     bits = INTEGER_BITS[code]
     highest = 2 ** (bits - 1) - 1
     return random.choice([0, 1, -1, highest, -highest - 1, random.randint(-highest, highest)])

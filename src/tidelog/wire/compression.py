@@ -33,7 +33,7 @@ def compress(kind: int, data: Buffer) -> Buffer:
     """The data in the form a Java client would send it."""
     if kind == Compression.NONE:
         return data
-    import cramjam  # noqa: PLC0415 - most batches pass through a broker as they are
+    import cramjam
 
     if kind == Compression.GZIP:
         return bytes(cramjam.gzip.compress(data, level=6))
@@ -53,7 +53,7 @@ def decompress(kind: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES)
     """The data as it was; INVALID_RECORD when it cannot be read or would be more than `max_bytes`."""
     if kind == Compression.NONE:
         return bytes(data)
-    import cramjam  # noqa: PLC0415 - most batches pass through a broker as they are
+    import cramjam
 
     try:
         if kind == Compression.GZIP:
@@ -106,6 +106,7 @@ def _decompress_snappy(cramjam: Any, data: Buffer, max_bytes: int) -> bytes:
     if bytes(view[:8]) != _SNAPPY_MAGIC:
         return _decompress_snappy_block(cramjam, view, max_bytes)
     out: list[bytes] = []
+    total = 0
     position = len(_SNAPPY_HEADER)
     while position < len(view):
         if bytes(view[position : position + 8]) == _SNAPPY_MAGIC:  # streams may be written one behind the other
@@ -115,9 +116,11 @@ def _decompress_snappy(cramjam: Any, data: Buffer, max_bytes: int) -> bytes:
         position += 4
         if size > len(view) - position:
             raise KafkaError(ErrorCode.INVALID_RECORD, "compressed records cannot be read: a snappy block is cut short")
-        block = _decompress_snappy_block(cramjam, view[position : position + size], max_bytes)
-        max_bytes -= len(block)
-        out.append(block)
+        block = view[position : position + size]
+        total += cramjam.snappy.decompress_raw_len(block)
+        if total > max_bytes:
+            raise _too_large(max_bytes)
+        out.append(_decompress_snappy_block(cramjam, block, max_bytes))
         position += size
     return b"".join(out)
 

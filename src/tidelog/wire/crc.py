@@ -26,7 +26,7 @@ def _load() -> Callable[[Buffer, int], int]:
                 return function
     except (ImportError, AttributeError):
         pass
-    from crc32c import crc32c as slow_to_import  # noqa: PLC0415 - the whole point is not to import it
+    from crc32c import crc32c as slow_to_import
 
     return slow_to_import
 

@@ -39,7 +39,7 @@ _response_decoders: dict[tuple[int, int], tuple[Decoder, bool]] = {}
 _response_encoders: dict[tuple[int, int], tuple[Encoder, Callable[[int, int], bytes], int]] = {}
 
 
-class UnsupportedVersion(TidelogError):  # noqa: N818 - a state of affairs more than a fault: it is answered
+class UnsupportedVersion(TidelogError):
     """A request of an API or version that is not served. ApiVersions is answered all the same, as version 0."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
