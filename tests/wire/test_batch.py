@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
 from tidelog.errors import ErrorCode, KafkaError
+from tidelog.wire import crc
 from tidelog.wire.batch import (
     Compression,
     ControlType,
@@ -319,6 +320,11 @@ def test_sequences_start_again_after_the_largest() -> None:
 def test_the_checksum_is_castagnolis() -> None:
     assert crc32c(b"123456789", 0) == 0xE3069283
     assert crc32c(b"6789", crc32c(b"12345", 0)) == 0xE3069283
+
+
+def test_the_checksum_is_found_without_its_extension_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.machinery.PathFinder.find_spec", lambda *_: None)
+    assert crc._load()(b"123456789", 0) == 0xE3069283
 
 
 def test_keys_go_where_the_java_client_puts_them() -> None:

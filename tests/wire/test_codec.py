@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import subprocess
 import sys
 from random import Random
@@ -230,6 +232,21 @@ def test_messages_say_what_differs_from_the_defaults() -> None:
     assert FetchRequest() == FetchRequest()
     assert FetchRequest() != FetchRequest(max_wait_ms=1)
     assert FetchRequest() != CreateTopicsRequest()
+
+
+def test_messages_as_json() -> None:
+    partition = PartitionProduceData(index=1, records=memoryview(b"\x01\xff"))
+    request = ProduceRequest(topic_data=[TopicProduceData(topic_id=bytes(range(16)), partition_data=[partition])])
+    plain = json.loads(json.dumps(request.as_plain()))
+    assert plain["transactional_id"] is None
+    assert plain["topic_data"][0]["topic_id"] == "AAECAwQFBgcICQoLDA0ODw"
+    assert plain["topic_data"][0]["partition_data"] == [{"index": 1, "records": "01ff"}]
+    assert PartitionChangeRecord(directories=[ZERO_UUID]).as_plain()["directories"] == ["A" * 22]
+
+
+def test_a_message_can_go_to_another_process() -> None:
+    record = PartitionChangeRecord(isr=[1, 2], leader=3)
+    assert pickle.loads(pickle.dumps(record)) == record
 
 
 def test_importing_one_api_imports_no_other() -> None:

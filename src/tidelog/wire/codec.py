@@ -35,6 +35,15 @@ def encoder_of(cls: type[Message], version: int) -> Encoder:
         return encoder
 
 
+def holds_records(cls: type[Message]) -> bool:
+    """Whether a message may carry record batches, so that its chunks may be slices of files."""
+    for row in cls.FIELDS:
+        kind = row[1][0] if isinstance(row[1], tuple) else row[1]
+        if kind == "records" or (isinstance(kind, type) and holds_records(kind)):
+            return True
+    return False
+
+
 def decode(cls: type[M], version: int, data: Buffer, offset: int = 0) -> tuple[M, int]:
     """The message at an offset and the offset behind it; DecodeError on anything that is not one.
 

@@ -20,7 +20,7 @@ from tidelog.wire.apis import (
     response_class,
     response_header_version,
 )
-from tidelog.wire.codec import decoder_of, encoder_of, join_chunks
+from tidelog.wire.codec import decoder_of, encoder_of, holds_records, join_chunks
 from tidelog.wire.decoder import Decoder
 from tidelog.wire.encoder import Encoder
 from tidelog.wire.varints import Buffer, decode_unsigned
@@ -36,7 +36,7 @@ _error_code = struct.Struct(">h")
 _request_decoders: dict[tuple[int, int], tuple[Decoder, bool]] = {}
 _request_encoders: dict[tuple[int, int], tuple[Encoder, bool]] = {}
 _response_decoders: dict[tuple[int, int], tuple[Decoder, bool]] = {}
-_response_encoders: dict[tuple[int, int], tuple[Encoder, Callable[[int, int], bytes], int]] = {}
+_response_encoders: dict[tuple[int, int], tuple[Encoder, Callable[[int, int], bytes], int, bool]] = {}
 
 
 class UnsupportedVersion(TidelogError):
@@ -101,13 +101,18 @@ def decode_request(frame: Buffer, supported: Mapping[int, tuple[int, int]]) -> R
 def encode_response(api_key: int, api_version: int, correlation_id: int, body: Any) -> list[bytes | Slice]:
     """A response with its length and header; slices of files stay slices."""
     try:
-        encoder, head, head_size = _response_encoders[api_key, api_version]
+        encoder, head, head_size, may_hold_slices = _response_encoders[api_key, api_version]
     except KeyError:
-        encoder = encoder_of(response_class(api_key), api_version)
+        cls = response_class(api_key)
+        encoder = encoder_of(cls, api_version)
         flexible = response_header_version(api_key, api_version) == 1
         head, head_size = (_pack_flexible_response_head, 5) if flexible else (_pack_response_head, 4)
-        _response_encoders[api_key, api_version] = encoder, head, head_size
+        may_hold_slices = holds_records(cls)
+        _response_encoders[api_key, api_version] = encoder, head, head_size, may_hold_slices
     chunks = encoder(body)
+    if not may_hold_slices:
+        data = b"".join(chunks)
+        return [head(len(data) + head_size, correlation_id) + data]
     chunks.insert(0, head(sum(map(len, chunks)) + head_size, correlation_id))
     return join_chunks(chunks)
 

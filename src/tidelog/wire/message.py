@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeAlias
 
-from tidelog.wire.uuids import ZERO_UUID
+from tidelog.wire.uuids import ZERO_UUID, to_text
 
 __all__ = ["EMPTY", "EMPTY_STRUCT", "ZERO_UUID", "Field", "Message", "Records"]
 
@@ -45,6 +45,10 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def as_plain(self) -> dict[str, Any]:
+        """The message as JSON can hold it: UUIDs as Kafka's text, bytes as hexadecimal digits."""
+        return {row[0]: _plain(getattr(self, row[0]), row[1]) for row in self.FIELDS}
+
     def __repr__(self) -> str:
         """Only what differs from the defaults: answers have dozens of fields and a reader wants the few that matter."""
         default = type(self)()
@@ -60,3 +64,13 @@ class Message:
             else:
                 shown.append(f"{field[0]}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    if isinstance(value, Message):
+        return value.as_plain()
+    if isinstance(value, list):
+        return [_plain(item, kind) for item in value]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return to_text(bytes(value)) if kind in ("uuid", "[]uuid") else value.hex()
+    return value
