@@ -55,6 +55,7 @@ class Parser(argparse.ArgumentParser):
         self._chosen: argparse._SubParsersAction[Any] | None = None
 
     def error(self, message: str) -> NoReturn:
+        """What argparse calls for a mistake: one line instead of the usage text."""
         raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
 
     def add_commands(self) -> argparse._SubParsersAction[Any]:

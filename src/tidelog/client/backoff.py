@@ -28,6 +28,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
+        """Whether it is too late."""
         return time.monotonic() >= self._at
 
     def pause(self, error: KafkaError) -> None:

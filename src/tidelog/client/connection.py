@@ -42,6 +42,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
+        """Whether no error and no `close` has ended it."""
         return self._socket is not None
 
     @property

@@ -49,14 +49,17 @@ class NodePlan:
 
     @property
     def properties_path(self) -> str:
+        """The file it is started with."""
         return os.path.join(self.directory, "server.properties")
 
     @property
     def log_path(self) -> str:
+        """The file its output goes to."""
         return os.path.join(self.directory, "node.log")
 
     @property
     def data_directory(self) -> str:
+        """Its one log directory."""
         return os.path.join(self.directory, "data")
 
     @property
@@ -81,6 +84,7 @@ class ClusterPlan:
 
     @property
     def controllers(self) -> list[NodePlan]:
+        """The nodes that vote: all of them, or the separate ones."""
         return [node for node in self.nodes if node.controller_port is not None]
 
     def properties(self, node: NodePlan, settings: Mapping[str, str]) -> dict[str, str]:

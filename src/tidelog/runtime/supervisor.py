@@ -43,6 +43,7 @@ class NodeRecord:
 
     @property
     def log_path(self) -> str:
+        """The file its output goes to."""
         return os.path.join(self.directory, "node.log")
 
     @property
@@ -217,7 +218,7 @@ class Supervisor:
         self.state = ClusterState(plan.directory, name_process(os.getpid()))
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self, command: Sequence[str] = (sys.executable, "-m", "tidelog.cli", "node")) -> None:
+    def start(self, command: Sequence[str] = (sys.executable, "-m", "tidelog", "node")) -> None:
         """Start every node that the plan names; the properties files are there already."""
         self.state.save()
         for node in self.plan.nodes:
