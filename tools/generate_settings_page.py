@@ -14,7 +14,13 @@ from pathlib import Path
 
 from tidelog.config.node import NodeConfig
 from tidelog.config.node_settings import NodeSettings
-from tidelog.config.others import REFUSED, REFUSED_PREFIXES, TOPIC_WITHOUT_EFFECT, WITHOUT_EFFECT
+from tidelog.config.others import (
+    REFUSED,
+    REFUSED_PREFIXES,
+    TOPIC_WITHOUT_EFFECT,
+    WITHOUT_EFFECT,
+    WITHOUT_EFFECT_PREFIXES,
+)
 from tidelog.config.setting import INT32_MAX, INT64_MAX, Kind, Scope, Setting
 from tidelog.config.topic import TopicConfig
 
@@ -156,6 +162,7 @@ def page() -> str:
     lines += ["| name | why |", "|---|---|"]
     others = [*WITHOUT_EFFECT.values(), *TOPIC_WITHOUT_EFFECT.values()]
     lines += [f"| `{setting.name}` | {setting.doc} |" for setting in others]
+    lines += [f"| `{prefix}…` | {why} |" for prefix, why in WITHOUT_EFFECT_PREFIXES]
     lines += ["| `broker.id` | The old name of `node.id`; where both are given they must be the same. |", ""]
     lines += ["## Refused", ""]
     lines += ["They promise what Tidelog does not do; a node that ignored them would be a trap.", ""]

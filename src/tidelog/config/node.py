@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.config.listeners import Listener, Voter, parse_addresses, parse_listeners, parse_voters
 from tidelog.config.node_settings import NodeSettings
-from tidelog.config.others import REFUSED, WITHOUT_EFFECT, refusal
+from tidelog.config.others import REFUSED, WITHOUT_EFFECT, has_no_effect, refusal
 from tidelog.config.setting import Scope, nearest
 from tidelog.errors import ConfigError
 
@@ -185,7 +185,7 @@ def parse_values(properties: Mapping[str, str]) -> dict[str, Any]:
             values[setting.attribute] = setting.parse(text)
         elif name in WITHOUT_EFFECT:
             WITHOUT_EFFECT[name].parse(text)
-        elif name != "broker.id":
+        elif name != "broker.id" and not has_no_effect(name):
             reason = refusal(name, text)
             if reason is not None:
                 raise ConfigError(f"{name}: {reason}")

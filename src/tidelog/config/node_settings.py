@@ -96,6 +96,13 @@ class NodeSettings(SettingsBase):
         low=1,
         ours=True,
     )
+    max_queued_response_bytes_per_connection: int = int64(
+        8_388_608,
+        NODE,
+        "Bytes of answers waiting for one client to take them; beyond it the connection is not read.",
+        low=1,
+        ours=True,
+    )
     queued_max_request_bytes: int = int64(
         268_435_456,
         NODE,
@@ -455,6 +462,12 @@ class NodeSettings(SettingsBase):
     )
     group_consumer_assignment_interval_ms: int = int32(
         1000, DYNAMIC, "Shortest time between two assignments of a consumer group.", low=0
+    )
+    group_consumer_min_assignment_interval_ms: int = int32(
+        0, NODE, "Least value a consumer group may be given for its assignment interval.", low=0
+    )
+    group_consumer_max_assignment_interval_ms: int = int32(
+        15_000, NODE, "Largest value a consumer group may be given for its assignment interval.", low=0
     )
     group_consumer_migration_policy: str = string(
         "bidirectional",

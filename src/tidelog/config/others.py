@@ -12,7 +12,6 @@ from tidelog.config.setting import (
     NODE,
     Setting,
     boolean,
-    int16,
     int32,
     int64,
     names,
@@ -21,11 +20,10 @@ from tidelog.config.setting import (
 
 _THREADS = "A node is one event loop; there are no threads to count."
 _PURGATORY = "A waiting request is woken when its condition holds and leaves nothing to purge."
+_JMX = "org.apache.kafka.common.metrics.JmxReporter"
 _METRICS = "There are no Java metrics reporters."
 _QUOTA = "Quotas are not enforced."
 _BUFFER = "The coordinator's buffers are as large as what they hold."
-_SHARE = "Share groups are not served."
-_STREAMS = "Streams groups are not served."
 
 
 def _named(name: str, setting: Setting) -> tuple[str, Setting]:
@@ -64,7 +62,7 @@ WITHOUT_EFFECT: dict[str, Setting] = dict(
         _named("replication.quota.window.size.seconds", int32(1, NODE, _QUOTA, low=1)),
         _named("alter.log.dirs.replication.quota.window.num", int32(11, NODE, _QUOTA, low=1)),
         _named("alter.log.dirs.replication.quota.window.size.seconds", int32(1, NODE, _QUOTA, low=1)),
-        _named("metric.reporters", names((), NODE, _METRICS)),
+        _named("metric.reporters", names((), DYNAMIC, _METRICS, kafka_default=_JMX)),
         _named("metrics.num.samples", int32(2, NODE, _METRICS, low=1)),
         _named("metrics.recording.level", string("INFO", NODE, _METRICS)),
         _named("metrics.sample.window.ms", int64(30_000, NODE, _METRICS, low=1)),
@@ -75,18 +73,23 @@ WITHOUT_EFFECT: dict[str, Setting] = dict(
         _named("connection.failed.authentication.delay.ms", int32(100, NODE, "There is no authentication.", low=0)),
         _named("connections.max.reauth.ms", int64(0, NODE, "There is no authentication.")),
         _named("leader.imbalance.per.broker.percentage", int32(10, NODE, "Any imbalance is put right.", low=0)),
-        _named("group.share.max.size", int32(200, NODE, _SHARE, low=1)),
-        _named("share.coordinator.state.topic.replication.factor", int16(3, NODE, _SHARE, low=1)),
-        _named("share.coordinator.state.topic.min.isr", int16(2, NODE, _SHARE, low=1)),
-        _named("share.coordinator.state.topic.num.partitions", int32(50, NODE, _SHARE, low=1)),
-        _named("group.streams.max.size", int32(2_147_483_647, NODE, _STREAMS, low=1)),
         _named("log.local.retention.ms", int64(-2, DYNAMIC, "There is no remote storage.", low=-2)),
         _named("log.local.retention.bytes", int64(-2, DYNAMIC, "There is no remote storage.", low=-2)),
+        _named("follower.fetch.last.tiered.offset.enable", boolean(False, DYNAMIC, "There is no remote storage.")),
         _named("unstable.api.versions.enable", boolean(False, NODE, "What is not finished is not advertised.")),
         _named("unstable.feature.versions.enable", boolean(False, NODE, "What is not finished is not offered.")),
     ]
 )
 """Accepted and checked in a node's properties, and then not used. The sentence says why."""
+
+WITHOUT_EFFECT_PREFIXES: tuple[tuple[str, str], ...] = (
+    ("group.share.", "Share groups are not served."),
+    ("share.coordinator.", "Share groups are not served."),
+    ("group.streams.", "Streams groups are not served."),
+    ("remote.fetch.", "There is no remote storage."),
+    ("remote.list.", "There is no remote storage."),
+)
+"""The same by the beginning of a name, and not checked."""
 
 TOPIC_WITHOUT_EFFECT: dict[str, Setting] = dict(
     [
@@ -133,6 +136,11 @@ REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
     ("remote.log.", "Tidelog has no remote storage"),
 )
 """The same by the beginning of a name."""
+
+
+def has_no_effect(name: str) -> bool:
+    """Whether a node's setting is accepted and then not used."""
+    return name in WITHOUT_EFFECT or any(name.startswith(prefix) for prefix, _ in WITHOUT_EFFECT_PREFIXES)
 
 
 def refusal(name: str, text: str) -> str | None:

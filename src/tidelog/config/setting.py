@@ -166,6 +166,8 @@ class Setting:
             return "true" if value else "false"
         if self.kind is Kind.LIST:
             return ",".join(value)
+        if self.kind is Kind.DOUBLE:
+            return repr(value).replace("e+", "E")  # as Java writes it
         return str(value)
 
     def _parse_list(self, text: str) -> tuple[str, ...]:
