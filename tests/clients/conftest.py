@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +16,17 @@ TopicMaker = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """One node for all tests of a module: Tidelog, unless BROKER_UNDER_TEST asks for Apache Kafka.
 
     A module may set NODE_PROPERTIES for it.
     """
     peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
     properties = getattr(request.module, "NODE_PROPERTIES", {})
-    with peer(tmp_path_factory.mktemp(peer.peer), properties=properties) as started:
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory,
+        peer(Path(directory), properties=properties) as started,
+    ):
         yield started
         started.running.require_running()
 

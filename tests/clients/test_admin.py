@@ -47,6 +47,11 @@ def topic_config(client: AdminClient, topic: str) -> dict[str, ConfigEntry]:
     return entries
 
 
+def wait_for(client: AdminClient, topic: str, name: str, *values: str) -> None:
+    """Until a setting is shown with one of these values: a broker may learn a moment after its controller."""
+    wait_until(lambda: topic_config(client, topic)[name].value in values, 5, f"{name} of {topic} is one of {values}")
+
+
 def alter(client: AdminClient, topic: str, *changes: tuple[str, str | None, AlterConfigOpType]) -> Future[Any]:
     """Change settings of a topic; the answer is still to come."""
     entries = [ConfigEntry(name, value, incremental_operation=operation) for name, value, operation in changes]
@@ -119,7 +124,7 @@ def test_deleting_an_unknown_topic_is_refused(client: AdminClient) -> None:
 def test_partitions_are_added_never_taken(node: Node, client: AdminClient, make_topic: TopicMaker) -> None:
     topic = make_topic(partitions=2)
     client.create_partitions([NewPartitions(topic, 5)])[topic].result(confluent.WAIT_S)
-    assert len(client.list_topics(topic, timeout=5).topics[topic].partitions) == 5
+    wait_until(lambda: len(client.list_topics(topic, timeout=5).topics[topic].partitions) == 5, 5, "five partitions")
     confluent.produce_all(node, topic, [Record(None, b"in the new one", 1)], partition=4)
     assert [each.value() for each in confluent.consume_all(node, topic, 1, partition=4)] == [b"in the new one"]
     assert refusal(client.create_partitions([NewPartitions(topic, 3)])[topic]) == KafkaError.INVALID_PARTITIONS
@@ -138,11 +143,12 @@ def test_settings_are_shown_with_where_they_come_from(client: AdminClient, make_
 def test_a_changed_setting_works_at_once(node: Node, client: AdminClient, make_topic: TopicMaker) -> None:
     topic = make_topic()
     alter(client, topic, ("max.message.bytes", "5000", AlterConfigOpType.SET)).result(confluent.WAIT_S)
-    assert topic_config(client, topic)["max.message.bytes"].value == "5000"
+    wait_for(client, topic, "max.message.bytes", "5000")
     with pytest.raises(KafkaException) as refused:
         confluent.produce_all(node, topic, [Record(None, bytes(9_000), 1)])
     assert refused.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
     alter(client, topic, ("max.message.bytes", None, AlterConfigOpType.DELETE)).result(confluent.WAIT_S)
+    wait_for(client, topic, "max.message.bytes", "1048588")
     confluent.produce_all(node, topic, [Record(None, bytes(9_000), 1)])
     assert ConfigSource(topic_config(client, topic)["max.message.bytes"].source) is ConfigSource.DEFAULT_CONFIG
 
@@ -150,9 +156,9 @@ def test_a_changed_setting_works_at_once(node: Node, client: AdminClient, make_t
 def test_lists_are_appended_to_and_subtracted_from(client: AdminClient, make_topic: TopicMaker) -> None:
     topic = make_topic()
     alter(client, topic, ("cleanup.policy", "compact", AlterConfigOpType.APPEND)).result(confluent.WAIT_S)
-    assert set((topic_config(client, topic)["cleanup.policy"].value or "").split(",")) == {"compact", "delete"}
+    wait_for(client, topic, "cleanup.policy", "compact,delete", "delete,compact")
     alter(client, topic, ("cleanup.policy", "delete", AlterConfigOpType.SUBTRACT)).result(confluent.WAIT_S)
-    assert topic_config(client, topic)["cleanup.policy"].value == "compact"
+    wait_for(client, topic, "cleanup.policy", "compact")
 
 
 def test_a_bad_change_changes_nothing(client: AdminClient, make_topic: TopicMaker) -> None:

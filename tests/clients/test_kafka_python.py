@@ -153,16 +153,21 @@ def test_admin_calls(node: Node) -> None:
         with pytest.raises(InvalidReplicationFactorError):
             admin.create_topics({"seven": {"num_partitions": 1, "replication_factor": 7}})
         admin.create_partitions({"from-kafka-python": 6})
-        (description,) = admin.describe_topics(["from-kafka-python"])
-        assert len(description["partitions"]) == 6
+        wait_until(
+            lambda: len(admin.describe_topics(["from-kafka-python"])[0]["partitions"]) == 6, 5, "six partitions"
+        )
 
         resource = ConfigResource(ConfigResourceType.TOPIC, "from-kafka-python")
         shown = admin.describe_configs([resource])["topic"]["from-kafka-python"]
         assert shown["retention.ms"]["value"] == "9999"
         changed = ConfigResource(ConfigResourceType.TOPIC, "from-kafka-python", {"retention.ms": "8888"})
         admin.alter_configs([changed])
-        shown = admin.describe_configs([resource])["topic"]["from-kafka-python"]
-        assert shown["retention.ms"]["value"] == "8888"
+
+        def retention() -> str:
+            value: str = admin.describe_configs([resource])["topic"]["from-kafka-python"]["retention.ms"]["value"]
+            return value
+
+        wait_until(lambda: retention() == "8888", 5, "the changed setting is shown")
 
         partition = TopicPartition("from-kafka-python", 0)
         produce_all(node, "from-kafka-python", [Record(None, b"x", 100 + each) for each in range(10)])

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 METADATA, METADATA_VERSION = 3, 1
+API_VERSIONS = 18
 
 
 def request_frame(api_key: int, api_version: int, correlation_id: int, body: bytes, client_id: str = "probe") -> bytes:
@@ -52,6 +53,17 @@ def brokers_and_controller(port: int, timeout_s: float = 2.0) -> tuple[list[int]
         position += 2 + max(rack_length, 0)
     (controller_id,) = struct.unpack_from(">i", answer, position)
     return brokers, controller_id
+
+
+def served_apis(port: int, timeout_s: float = 5.0) -> dict[int, tuple[int, int]]:
+    """What the broker says it serves: API key to first and last version."""
+    with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
+        connection.sendall(request_frame(API_VERSIONS, 0, 8, b""))
+        answer = read_frame(connection)
+    (error_code, count) = struct.unpack_from(">hi", answer, 4)
+    assert error_code == 0
+    rows = struct.iter_unpack(">hhh", answer[10 : 10 + 6 * count])
+    return {api_key: (first, last) for api_key, first, last in rows}
 
 
 def is_ready(port: int) -> bool:
