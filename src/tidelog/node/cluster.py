@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tidelog.config import NodeConfig
 from tidelog.controller.controller import Controller
 from tidelog.controller.delta import ImageDelta
-from tidelog.controller.image import MetadataImage
+from tidelog.controller.image import MetadataImage, records_for_snapshot
 from tidelog.events import Request
+from tidelog.outbox import Outbox
 from tidelog.quorum import CommittedBatch, LoadedSnapshot, Quorum
 from tidelog.wire.api_table import ApiKey
+from tidelog.wire.message import Message
 
 _QUORUM_APIS = frozenset((ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER))
 """Forwarded by brokers like what the controller decides, but decided by the quorum."""
@@ -22,7 +25,11 @@ _QUORUM_APIS = frozenset((ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.
 class Cluster:
     """Listens to the quorum."""
 
-    def __init__(self, changed: Callable[[ImageDelta], None]) -> None:
+    def __init__(self, config: NodeConfig, outbox: Outbox, changed: Callable[[ImageDelta], None]) -> None:
+        self._node_id = config.node_id
+        self._config = config
+        self._outbox = outbox
+        self._bytes_since_snapshot = 0
         self.image = MetadataImage()
         self.image_offset = -1
         """The last offset of the metadata log that the image has."""
@@ -30,11 +37,13 @@ class Cluster:
         self.leader_epoch = 0
         self.quorum: Quorum
         self.controller: Controller | None = None
+        self.bootstrap_records: list[Message] | None = None
+        """What a new cluster begins with, from the format of this node's directory."""
         self._changed = changed
 
     def handle_locally(self, request: Request) -> bool:
         """Give a request to this node's controller; False when it is not the active one."""
-        if self.controller is None or not self.controller.is_active:
+        if self.controller is None or not self.controller.active:
             return False
         if request.api_key in _QUORUM_APIS:
             self.quorum.handle(request)
@@ -44,7 +53,8 @@ class Cluster:
 
     def active_controller(self) -> tuple[int, str, int] | None:
         """Where the active controller listens, when it is another node."""
-        return self.quorum.leader_endpoint()
+        peer = self.quorum.leader_peer
+        return None if peer is None or peer[0] == self._node_id else peer
 
     # --- what the quorum tells ---
 
@@ -58,6 +68,31 @@ class Cluster:
             self._changed(delta)
         if self.controller is not None:
             self.controller.committed(batch.last_offset)
+        self._bytes_since_snapshot += batch.size_bytes
+        if self._bytes_since_snapshot >= self._config.metadata_log_max_record_bytes_between_snapshots:
+            self._take_snapshot()
+
+    def start(self) -> None:
+        """Begin with what the quorum knows, and take snapshots of it now and then."""
+        self.quorum.start()
+        self._schedule_snapshot()
+
+    def _schedule_snapshot(self) -> None:
+        interval_ms = self._config.metadata_log_max_snapshot_interval_ms
+
+        def due() -> None:
+            if self._bytes_since_snapshot:
+                self._take_snapshot()
+            self._schedule_snapshot()
+
+        if interval_ms > 0:
+            self._outbox.after(interval_ms, due)
+
+    def _take_snapshot(self) -> None:
+        """Let the log begin later. The quorum writes it over several steps, so it gets an image of its own."""
+        if self.image.transaction is None:
+            self._bytes_since_snapshot = 0
+            self.quorum.write_snapshot(records_for_snapshot(self.image.copy()), self.image_offset + 1)
 
     def on_snapshot_loaded(self, snapshot: LoadedSnapshot) -> None:
         """Begin again from a snapshot: what differs from before is a change like any other."""
@@ -76,7 +111,7 @@ class Cluster:
     def on_activated(self, epoch: int) -> None:
         """This node is the active controller."""
         if self.controller is not None:
-            self.controller.activate(self.image.copy(), epoch)
+            self.controller.activate(self.image.copy(), epoch, self.bootstrap_records)
 
     def on_resigned(self) -> None:
         """This node is no longer the active controller."""

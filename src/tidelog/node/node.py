@@ -35,15 +35,18 @@ from tidelog.node.controller_link import ControllerLink
 from tidelog.node.lifecycle import BrokerLifecycle, State
 from tidelog.node.producer_ids import ProducerIds
 from tidelog.outbox import Outbox
-from tidelog.quorum import Quorum
+from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
+from tidelog.quorum import snapshot as metadata_snapshot
 from tidelog.replica.directory import LogDirectory, MetaProperties
 from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
 from tidelog.storage import Storage
 from tidelog.wire.apis import api_name, response_class
+from tidelog.wire.message import Message
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 PLAINTEXT = 0
 """The security protocol of every listener."""
 
@@ -57,7 +60,7 @@ class Node:
         self.outbox.now_ms = now_ms
         directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
         self.cluster_id = _check_directories(config, directories)
-        self.cluster = Cluster(self._metadata_changed)
+        self.cluster = Cluster(config, self.outbox, self._metadata_changed)
         self.replicas = Replicas(
             config.node_id, config, directories, self.outbox, self._directory_failed, self._is_isr_eligible
         )
@@ -111,7 +114,11 @@ class Node:
 
     def advertised_versions(self, listener: str) -> Mapping[int, tuple[int, int]]:
         """The requests that are answered on a listener: a broker's or a controller's."""
-        return apis.CONTROLLER_VERSIONS if listener in self._controller_listeners else apis.BROKER_VERSIONS
+        return apis.CONTROLLER_VERSIONS if self.is_controller_listener(listener) else apis.BROKER_VERSIONS
+
+    def is_controller_listener(self, listener: str) -> bool:
+        """Whether the quorum and the controller are served there, and not clients."""
+        return listener in self._controller_listeners
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         """Take one event at a time; a clock that went back is held where it was."""
@@ -142,7 +149,7 @@ class Node:
             return outbox.take_effects()
 
     def _request(self, request: Request) -> None:
-        is_for_controller = request.listener in self._controller_listeners
+        is_for_controller = self.is_controller_listener(request.listener)
         handlers = apis.CONTROLLER_HANDLERS if is_for_controller else apis.BROKER_HANDLERS
         handler = handlers.get(request.api_key)
         if handler is None:
@@ -219,18 +226,29 @@ class Node:
         metadata_directory = next(
             (one for one in directories if one.storage.root == config.metadata_directory), directories[0]
         )
-        self.cluster.quorum = Quorum.open(
-            config=config,
-            storage=metadata_directory.storage,
-            directory_id=metadata_directory.directory_id,
-            cluster_id=self.cluster_id,
-            outbox=self.outbox,
-            listener=self.cluster,
+        listener = config.controller_listener_names[0].upper() if config.controller_listener_names else ""
+        identity = Identity(
+            self.cluster_id,
+            self.node_id,
+            metadata_directory.directory_id,
+            listener,
+            {one.name: (one.host, one.port) for one in config.controller_addresses} if config.is_controller else None,
+            VoterSet.parse_static(config.controller_quorum_voters, listener),
+            config.quorum_bootstrap_addresses,
         )
+        storage = metadata_directory.storage
+        quorum = Quorum(self.outbox, storage, self.cluster, identity, QuorumSettings.from_config(config))
+        self.cluster.quorum = quorum
         if config.is_controller:
             self.cluster.controller = Controller(
-                self.node_id, self.cluster_id, config, self.outbox, self.cluster.quorum.append
+                self.node_id,
+                self.cluster_id,
+                config,
+                self.outbox,
+                quorum.append,
+                next_offset=lambda: quorum.next_offset,
             )
+            self.cluster.bootstrap_records = _read_bootstrap_records(storage)
 
     def _start(self) -> None:
         """The first step: from here on a crash must be seen as one, so the marks of a clean stop go first."""
@@ -242,7 +260,7 @@ class Node:
             if error is not None:
                 self.outbox.halt(1, f"a log directory failed at the start: {error}")
             elif remaining == 0:
-                self.cluster.quorum.start()
+                self.cluster.start()
                 if self.config.is_broker:
                     self.lifecycle.start()
 
@@ -258,7 +276,11 @@ class Node:
         self.lifecycle.stop(lambda: self.replicas.stop(self.lifecycle.broker_epoch, self._resign))
 
     def _resign(self) -> None:
-        self.cluster.quorum.stop(lambda: self.outbox.halt(0, "stopped"))
+        def resigned() -> None:
+            self.cluster.quorum.close()
+            self.outbox.halt(0, "stopped")
+
+        self.cluster.quorum.resign(resigned)
 
     def _registration(self) -> BrokerRegistrationRequest:
         config = self.broker.static_config
@@ -308,6 +330,14 @@ class Node:
             self.outbox.halt(1, f"log directory {directory.storage.root} failed: {directory.offline_reason}")
         else:
             self.lifecycle.directories_changed()
+
+
+def _read_bootstrap_records(storage: Storage) -> list[Message] | None:
+    """What format wrote down for the first controller; None where it wrote nothing."""
+    try:
+        return metadata_snapshot.read(storage.read_file(BOOTSTRAP_CHECKPOINT), BOOTSTRAP_CHECKPOINT).records
+    except FileNotFoundError:
+        return None
 
 
 def _check_directories(config: NodeConfig, directories: Sequence[LogDirectory]) -> str:

@@ -92,7 +92,7 @@ class LogDirectory:
         return CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
 
     def write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Replace a checkpoint when it says something new. """
+        """Replace a checkpoint when it says something new."""
         if not self.online or self._written.get(name) == offsets:
             return
         self.storage.replace(name, checkpoints.to_bytes(offsets))

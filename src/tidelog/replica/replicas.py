@@ -14,7 +14,6 @@ from tidelog.outbox import Outbox
 from tidelog.replica.directory import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, LogDirectory, TopicPartition
 from tidelog.replica.partition import Partition, Role, Surroundings
 from tidelog.storage import Storage
-from tidelog.wire.batch import first_offset
 from tidelog.wire.uuids import ZERO_UUID
 
 
@@ -186,7 +185,7 @@ class Replicas:
 
     def append_from_leader(self, partition: Partition, records: memoryview) -> None:
         """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
-        if first_offset(records) == partition.log.log_end_offset:
+        if int.from_bytes(records[:8], "big") == partition.log.log_end_offset:
             partition.log.append_as_follower(records)
             self.appended(partition, len(records))
 
@@ -276,6 +275,7 @@ class Replicas:
         self._every(self.config.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points)
         self._every(self.config.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts)
         self._every(self.config.log_retention_check_interval_ms, self.forget_old_records)
+        self._every(self.config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.shrink_isrs)
 
     def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
@@ -337,6 +337,12 @@ class Replicas:
                 continue
             if doomed:
                 self.delete_later(partition, doomed)
+
+    def expire_producers(self) -> None:
+        """Forget idempotent producers that were not heard of for producer.id.expiration.ms."""
+        for partition in self.partitions.values():
+            if partition.role is not Role.OFFLINE:
+                partition.log.expire_producers(self._outbox.now_ms)
 
     def shrink_isrs(self) -> None:
         """Propose to drop followers that no longer keep up from the ISRs of partitions led here."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidelog.config import NodeConfig
 from tidelog.controller.bootstrap import format_records
+from tidelog.effects import Flush
 from tidelog.node import Node
 from tidelog.quorum import bootstrap, snapshot
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
@@ -43,7 +44,8 @@ class SimulatedCluster:
         for node_id, directory_id in keys.items():
             disk = SimulatedDisk(ROOT)
             self._format(disk, node_id, directory_id, voters)
-            addresses = [(host_name(node_id), CLIENT_PORT), (host_name(node_id), CONTROLLER_PORT)]
+            name = host_name(node_id)
+            addresses = {(name, CLIENT_PORT): "PLAINTEXT", (name, CONTROLLER_PORT): "CONTROLLER"}
             config = self.config_of(node_id)
             self.world.add_host(
                 Host(
@@ -75,13 +77,13 @@ class SimulatedCluster:
         now_ms = self.world.now_ms
         directory = bootstrap.SNAPSHOT_PATH.rpartition("/")[0]
         disk.make_directory(directory)
-        disk.replace(bootstrap.SNAPSHOT_PATH, bootstrap.voters_snapshot(voters, now_ms))
-        disk.replace("bootstrap.checkpoint", snapshot.write(format_records(), now_ms=now_ms))
-        disk.replace(META_PROPERTIES, MetaProperties(self.cluster_id, node_id, directory_id).to_bytes())
-        for path in (bootstrap.SNAPSHOT_PATH, "bootstrap.checkpoint", META_PROPERTIES):
-            disk.open(path).flush()  # type: ignore[attr-defined]
-        disk.flush_directory(directory)
-        disk.flush_directory("")
+        replacements = [
+            (bootstrap.SNAPSHOT_PATH, bootstrap.voters_snapshot(voters, now_ms)),
+            ("bootstrap.checkpoint", snapshot.write(format_records(), now_ms=now_ms)),
+            (META_PROPERTIES, MetaProperties(self.cluster_id, node_id, directory_id).to_bytes()),
+        ]
+        error = disk.apply_flush(Flush(0, disk, replacements=replacements, directories=[directory, ""]))
+        assert error is None, error
 
     # --- life ---
 

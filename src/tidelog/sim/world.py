@@ -8,14 +8,15 @@ read when its bytes leave, not when the step that made it returns.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tidelog.effects import Close, Effect, Flush, Halt, Reply, Send, Tell, Work
 from tidelog.events import ConnectionClosed, Event, FlushDone, PeerAnswered, PeerFailed, Request, Tick, WorkDone
 from tidelog.node import Node
 from tidelog.outbox import Chance
-from tidelog.sim.disk import SimulatedDisk
+from tidelog.sim.disk import PowerCut, SimulatedDisk
 from tidelog.storage import Slice
 from tidelog.wire import frames
 
@@ -37,10 +38,11 @@ class Link:
 class Connection:
     """A client's or a peer's connection to one process of a node; gone when either end dies."""
 
-    __slots__ = ("answered", "connection_id", "next_slot", "process", "to_client", "to_node")
+    __slots__ = ("answered", "connection_id", "listener", "next_slot", "process", "to_client", "to_node")
 
-    def __init__(self, connection_id: int, process: Process) -> None:
+    def __init__(self, connection_id: int, process: Process, listener: str) -> None:
         self.connection_id = connection_id
+        self.listener = listener
         self.process = process
         self.to_node = Link()
         self.to_client = Link()
@@ -54,9 +56,9 @@ class Process:
 
     __slots__ = ("alive", "connections", "exit_code", "host", "node", "peers", "tick_at_ms")
 
-    def __init__(self, host: Host, node: Node) -> None:
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self.node = node
+        self.node: Node
         self.alive = True
         self.exit_code: int | None = None
         self.connections: dict[int, Connection] = {}
@@ -73,12 +75,13 @@ class Host:
         self,
         name: int,
         disks: Sequence[SimulatedDisk],
-        addresses: Sequence[Address],
+        addresses: Mapping[Address, str],
         make_node: Callable[[Sequence[SimulatedDisk], int, int], Node],
     ) -> None:
         self.name = name
         self.disks = list(disks)
-        self.addresses = tuple(addresses)
+        self.addresses = dict(addresses)
+        """Where it listens, with the name of each listener."""
         self.make_node = make_node
         """From the disks, a seed and the time."""
         self.process: Process | None = None
@@ -130,10 +133,12 @@ class World:
         """Start a host's node on whatever its disks hold."""
         host = self.hosts[name]
         assert host.process is None or not host.process.alive, f"node {name} is already running"
-        node = host.make_node(host.disks, self.chance.bits64(), self.now_ms)
-        host.process = Process(host, node)
-        self._schedule_tick(host.process)
-        return host.process
+        process = Process(host)
+        host.process = process
+        with self._power(process):
+            process.node = host.make_node(host.disks, self.chance.bits64(), self.now_ms)
+            self._schedule_tick(process)
+        return process
 
     def kill(self, name: int) -> None:
         """As kill -9: the process is gone, the page cache stays."""
@@ -162,11 +167,20 @@ class World:
         """Give an event to a living node and carry out what it wants."""
         if not process.alive:
             return
-        for effect in process.node.step(event, self.now_ms):
+        with self._power(process):
+            for effect in process.node.step(event, self.now_ms):
+                if process.alive:
+                    self._carry_out(process, effect)
             if process.alive:
-                self._carry_out(process, effect)
-        if process.alive:
-            self._schedule_tick(process)
+                self._schedule_tick(process)
+
+    @contextmanager
+    def _power(self, process: Process) -> Iterator[None]:
+        """Where a disk was told to lose power at a write, the whole machine goes with it."""
+        try:
+            yield
+        except PowerCut:
+            self.power_loss(process.host.name)
 
     def _schedule_tick(self, process: Process) -> None:
         wake_at_ms = process.node.wake_at_ms
@@ -190,7 +204,8 @@ class World:
             case Send():
                 self._send(process, effect)
             case Flush():
-                self._later(process, lambda: FlushDone(effect.token, self._disk_of(effect).apply_flush(effect)))
+                flush = self._disk_of(effect).start_flush(effect)
+                self._later(process, lambda: FlushDone(effect.token, flush.finish()))
             case Work():
                 self._later(process, lambda: self._work(effect))
             case Close():
@@ -209,7 +224,8 @@ class World:
 
         def happen() -> None:
             if process.alive:
-                self.step(process, outcome())
+                with self._power(process):
+                    self.step(process, outcome())
 
         self.at(self.now_ms + self._delay_ms(), happen)
 
@@ -228,18 +244,16 @@ class World:
 
     # --- connections ---
 
-    def connect(self, name: int) -> Connection | None:
-        """A client connects; None when nobody listens."""
+    def connect(self, name: int, listener: str = "PLAINTEXT") -> Connection | None:
+        """Somebody connects; None when nobody listens."""
         process = self.hosts[name].process
         if process is None or not process.alive:
             return None
-        connection = Connection(self._number(), process)
+        connection = Connection(self._number(), process, listener)
         process.connections[connection.connection_id] = connection
         return connection
 
-    def request(
-        self, connection: Connection, api_key: int, api_version: int, body: Any, answered: Answered, listener: str = ""
-    ) -> None:
+    def request(self, connection: Connection, api_key: int, api_version: int, body: Any, answered: Answered) -> None:
         """Send a request; `answered` is called exactly once."""
         if not connection.to_node.open:
             answered(None)
@@ -252,14 +266,7 @@ class World:
         def arrive() -> None:
             decoded = frames.decode_request(memoryview(bytearray(frame[4:])), connection.process.node.api_versions)
             event = Request(
-                connection.connection_id,
-                slot,
-                api_key,
-                api_version,
-                "sim",
-                decoded.body,
-                "sim",
-                listener or "PLAINTEXT",
+                connection.connection_id, slot, api_key, api_version, "sim", decoded.body, "sim", connection.listener
             )
             self.step(connection.process, event)
 
@@ -317,8 +324,9 @@ class World:
         key = (effect.peer_id, effect.channel)
         connection = process.peers.get(key)
         if connection is None or not connection.to_node.open:
-            target = next((one for one in self.hosts.values() if (effect.host, effect.port) in one.addresses), None)
-            connection = None if target is None else self.connect(target.name)
+            address = (effect.host, effect.port)
+            target = next((one for one in self.hosts.values() if address in one.addresses), None)
+            connection = None if target is None else self.connect(target.name, target.addresses[address])
             if connection is None:
                 self._later(process, lambda: PeerFailed(effect.peer_id, effect.request_id, "connection refused"))
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidelog.controller.answers import error_response
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
 from tidelog.wire.api_table import ApiKey
@@ -35,4 +36,6 @@ def handle(node: Node, request: Request) -> Any:
     """Give it to this node's controller; whoever asks the wrong node is told so and looks again."""
     if node.cluster.handle_locally(request):
         return None
-    return node.error_response(request, ErrorCode.NOT_CONTROLLER, "another node is the active controller")
+    return error_response(
+        request.api_key, request.body, ErrorCode.NOT_CONTROLLER, "another node is the active controller"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidelog.controller.answers import error_response
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
 from tidelog.node.apis import controller, quorum
@@ -37,8 +38,7 @@ def handle(node: Node, request: Request) -> None:
 
     def answered(response: Any, error: str | None) -> None:
         if error is not None:
-            response = node.error_response(request, ErrorCode.NOT_CONTROLLER, error)
-        if response is not None:
-            node.outbox.reply(request.connection_id, request.slot, response)
+            response = error_response(request.api_key, request.body, ErrorCode.NOT_CONTROLLER, error)
+        node.outbox.reply(request.connection_id, request.slot, response)
 
     node.link.ask(request.api_key, request.api_version, request.body, answered)

@@ -72,7 +72,7 @@ def _look_up(
     timestamp = wanted.timestamp
     if timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
         answer.offset = log.log_start_offset
-        answer.leader_epoch = log.epoch_at(log.log_start_offset)
+        answer.leader_epoch = log.epoch_history.epoch_for_offset(log.log_start_offset)
         return
     if timestamp == LATEST_TIERED:
         return  # nothing is tiered: offset -1, as Kafka answers
@@ -81,7 +81,9 @@ def _look_up(
         if is_stale:
             raise _stale(request)
         answer.offset = end_offset
-        answer.leader_epoch = log.epoch_at(end_offset - 1) if end_offset > 0 else partition.leader_epoch
+        answer.leader_epoch = (
+            log.epoch_history.epoch_for_offset(end_offset - 1) if end_offset > 0 else partition.leader_epoch
+        )
         return
     found = (
         log.max_timestamp_offset(end_offset)

@@ -1,8 +1,8 @@
 """Metadata, versions 0 to 13: brokers, topics and their leaders.
 
 Version 0 means all topics by an empty list, later ones by null. Topics may be made on the way
-(auto.create.topics.enable); the answer then waits until they exist instead of sending the client away to ask again. KIP-516 topic ids (v10, v12 by
-id), KIP-1102 (v13 the error that tells a client to start from its bootstrap addresses).
+(auto.create.topics.enable); the answer then waits until they exist instead of sending the client away to ask again.
+KIP-516 topic ids (v10, v12 by id), KIP-1102 (v13 has room for an error that tells a client to begin anew).
 """
 
 from __future__ import annotations
