@@ -1,0 +1,356 @@
+"""The files of one partition's log: how segments roll, expire and are cut, and what is kept beside them.
+
+`Log` adds what clients ask of it, appending and reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.log import names, replay, retention
+from tidelog.log.epochs import EpochHistory
+from tidelog.log.flushing import FlushState
+from tidelog.log.producer_state import ProducerState
+from tidelog.log.reader import Reader
+from tidelog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from tidelog.log.segments import Segments
+from tidelog.log.snapshot_files import SnapshotFiles
+from tidelog.log.validation import AppendRules
+from tidelog.storage import File, Storage
+
+if TYPE_CHECKING:
+    from tidelog.config import TopicConfig
+    from tidelog.log.recovery import Recovered
+
+
+class LogFiles:
+    """What a log has on disk."""
+
+    __slots__ = (
+        "_config",
+        "_flushes",
+        "_is_changed",
+        "_is_plain",
+        "_reader",
+        "_roll_after_ms",
+        "_rules",
+        "_segments",
+        "_snapshots",
+        "directory",
+        "epoch_history",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovered",
+        "storage",
+    )
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        config: TopicConfig,
+        *,
+        segments: Segments,
+        epoch_history: EpochHistory,
+        producers: ProducerState,
+        snapshots: SnapshotFiles,
+        flushes: FlushState,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovered: Recovered | None,
+    ) -> None:
+        self.storage = storage
+        self.directory = directory
+        self._segments = segments
+        self.epoch_history = epoch_history
+        self.producers = producers
+        self._snapshots = snapshots
+        self._flushes = flushes
+        self.log_start_offset = log_start_offset
+        """Records below it are gone for readers, whatever the files still hold."""
+        self.log_end_offset = log_end_offset
+        """The offset the next record gets. Invariant: log_start_offset <= log_end_offset."""
+        self.recovered = recovered
+        """What opening it after an unclean stop had to cut; None after a clean one."""
+        self._reader = Reader(segments)
+        self._is_changed = recovered is not None
+        """Whether closing has anything to write."""
+        self.config = config
+
+    # --- what it is ---
+
+    @property
+    def config(self) -> TopicConfig:
+        """The topic's settings; setting it lets changed ones take effect."""
+        return self._config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        self._config = config
+        self._rules = AppendRules(config)
+        self._is_plain = self._rules.codec is None and not self._rules.is_log_append_time
+        self._appends_to(self._segments.active)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def active_segment(self) -> Segment:
+        """The one that is appended to."""
+        return self._segments.active
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All of them, oldest first."""
+        return list(self._segments)
+
+    @property
+    def first_segment_offset(self) -> int:
+        """Where the oldest segment begins."""
+        return self._segments[0].base_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """All below it is flushed."""
+        return self._flushes.recovery_point
+
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch of the last batch, or one assigned since; -1 when there is none."""
+        return self.epoch_history.latest
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """Each leader epoch with the offset it starts at, oldest first; not to be changed."""
+        return self.epoch_history.entries
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` and where it ends here; (-1, -1) when nothing is known of it (KIP-279)."""
+        return self.epoch_history.end_offset_for(epoch, self.log_end_offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader's epoch begins at an offset."""
+        if self.epoch_history.assign(epoch, start_offset):
+            self._write_epochs()
+
+    # --- segments ---
+
+    def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+        """The active segment, or a new one when it may not take these batches."""
+        segment = self._segments.active
+        if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX or (
+            segment.size
+            and (
+                segment.size + size > self._rules.segment_bytes
+                or segment.is_index_full
+                or segment.waited_ms(max_timestamp, now_ms) > self._roll_after_ms
+            )
+        ):
+            self._roll(now_ms)
+        return self._segments.active
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Begin a new segment when this one has been written to for segment.ms by the clock; whether it did."""
+        segment = self._segments.active
+        if not segment.size or now_ms - segment.created_ms <= self._roll_after_ms:
+            return False
+        self._roll(now_ms)
+        return True
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless this one is empty."""
+        if self._segments.active.size:
+            self._roll(now_ms)
+
+    def _roll(self, now_ms: int) -> None:
+        sealed = self._segments.active
+        sealed.seal()
+        self._take_snapshot()
+        self._flushes.directory_changed()
+        segment = self._create_segment(self.log_end_offset, now_ms)
+        self._segments.add(segment)
+        self._appends_to(segment)
+        self._flushes.sealed(sealed)
+        self._reader.recent.clear()
+
+    def _create_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment.create(
+            self.storage,
+            self.directory,
+            base_offset,
+            index_interval_bytes=self._config.index_interval_bytes,
+            index_bytes=self._config.segment_index_bytes,
+            now_ms=now_ms,
+        )
+
+    def _appends_to(self, segment: Segment) -> None:
+        """Let the settings in force count for the active segment.
+
+        It rolls earlier than segment.ms by a part of segment.jitter.ms that is its own: partitions made together must
+        not all roll together.
+        """
+        config = self._config
+        segment.index_interval_bytes = config.index_interval_bytes
+        segment.index_bytes = config.segment_index_bytes
+        segment.check_index_room()
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        if jitter_ms > 0:
+            jitter_ms = crc32(f"{self.directory} {segment.base_offset}".encode()) % jitter_ms
+        self._roll_after_ms = config.segment_ms - jitter_ms
+
+    def delete_old_segments(self, now_ms: int, up_to_offset: int) -> list[str]:
+        """Drop segments past retention, none that reaches beyond `up_to_offset`; the log starts where the rest does.
+
+        Returns the renamed files, to be deleted when no reader can have them any more.
+        """
+        count = retention.count_expired(
+            self._segments,
+            self._config,
+            now_ms=now_ms,
+            log_start_offset=self.log_start_offset,
+            up_to_offset=up_to_offset,
+            log_end_offset=self.log_end_offset,
+        )
+        if not count:
+            return []
+        if count == len(self._segments):
+            self._roll(now_ms)
+        doomed = [self._segments[index] for index in range(count)]
+        self.raise_log_start(self._segments[count].base_offset)
+        self._flushes.directory_changed()
+        renamed: list[str] = []
+        for segment in doomed:
+            self._segments.remove_first(1)
+            self._flushes.removed(segment)
+            renamed += segment.mark_deleted()
+        renamed += self._snapshots.mark_deleted(self._segments[0].base_offset)
+        self._reader.forget_positions()
+        return renamed
+
+    def raise_log_start(self, offset: int) -> None:
+        """Let the log start at `offset` if it started before (DeleteRecords, retention, a leader's start)."""
+        if offset > self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.directory} ends at {self.log_end_offset}, not at {offset}"
+            )
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self._is_changed = True
+            if self.epoch_history.truncate_from_start(offset):
+                self._write_epochs()
+
+    # --- cutting ---
+
+    def truncate_to(self, offset: int, now_ms: int = 0) -> int:
+        """Cut everything from `offset` on, with the whole batch that holds it; where the log now ends.
+
+        Lowers the recovery point. Whoever keeps that on disk writes the lower one before anything is appended: a
+        crash would otherwise take torn new records for damaged old ones.
+        """
+        if offset >= self.log_end_offset:
+            return self.log_end_offset
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms)
+            return offset
+        self._is_changed = True
+        self._flushes.directory_changed()
+        self._reader.forget_positions()
+        while self._segments.active.base_offset > offset:
+            doomed = self._segments.active
+            self._flushes.removed(doomed)
+            doomed.destroy()
+            self._segments.remove_last()
+            self.log_end_offset = doomed.base_offset
+        active = self._segments.active
+        self._appends_to(active)
+        self._flushes.removed(active)
+        cut_at = active.truncate_to(offset, now_ms)
+        self._ends_at(offset if cut_at is None else min(offset, max(cut_at, active.base_offset)))
+        self.epoch_history.truncate_from_end(self.log_end_offset)
+        self._write_epochs()
+        self._snapshots.delete_above(self.log_end_offset)
+        replay.load(self._segments, self.producers, self._snapshots, self.log_start_offset, self.log_end_offset)
+        return self.log_end_offset
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int = 0) -> None:
+        """Drop everything and go on from `offset`: what a follower does whose leader has forgotten its end."""
+        self._is_changed = True
+        self._flushes.directory_changed()
+        self._reader.forget_positions()
+        self._snapshots.delete_all()
+        for segment in reversed(list(self._segments)):
+            self._flushes.removed(segment)
+            segment.destroy()
+        self._segments.clear()
+        self._segments.add(self._create_segment(offset, now_ms))
+        self._appends_to(self._segments.active)
+        self.log_start_offset = offset
+        self._ends_at(offset)
+        self.epoch_history.clear()
+        self._write_epochs()
+        self.producers.start_from((), offset)
+
+    def _ends_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self._flushes.cut(offset)
+
+    # --- keeping ---
+
+    @property
+    def has_closed_segments_to_flush(self) -> bool:
+        """Whether a segment was completed and no flush has made it durable yet."""
+        return self._flushes.has_sealed_segments
+
+    def files_to_flush(self) -> tuple[list[File], list[str]]:
+        """Files and directories that, once flushed, make everything up to the present end durable.
+
+        `flushed_through` with that end must follow when they are. All index entries are written out first.
+        """
+        unflushed: list[Segment] = []
+        if self.recovery_point < self.log_end_offset:
+            self._segments.active.write_out_indexes()
+            unflushed = self._segments.starting_with(self.recovery_point)
+        return self._flushes.begin(unflushed, self.log_end_offset)
+
+    def flushed_through(self, offset: int) -> None:
+        """What the last unanswered `files_to_flush` named is durable."""
+        self._flushes.finish(offset)
+
+    def take_producer_snapshot(self) -> None:
+        """Write the producer state of the present end, so that a start need not read the log for it."""
+        self._take_snapshot()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that were not heard of for the expiry time; how many."""
+        return self.producers.remove_expired(now_ms)
+
+    def close(self) -> None:
+        """Complete the indexes, take a producer snapshot and give the files back.
+
+        `files_to_flush` may still be called after it, to make a clean stop durable.
+        """
+        active = self._segments.active
+        if self._is_changed:
+            self._is_changed = False
+            active.seal()
+            self._flushes.sealed(active)
+            self._take_snapshot()
+        for segment in self._segments:
+            segment.close()
+
+    def _take_snapshot(self) -> None:
+        path = self._snapshots.take(self.producers)
+        if path is not None:
+            self._flushes.wrote_small_file(path)
+
+    def _write_epochs(self) -> None:
+        path = f"{self.directory}/{names.EPOCH_CHECKPOINT}"
+        self.storage.replace(path, self.epoch_history.to_bytes())
+        self._flushes.wrote_small_file(path)

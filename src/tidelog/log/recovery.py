@@ -1,0 +1,277 @@
+"""Opening a log: finish what was interrupted, find its end, and prove every batch that may be torn.
+
+After a clean stop the files are taken at their word; only that the newest segment ends with a whole batch is looked at.
+After any other stop:
+
+    the segment with the recovery point, and all after it   are read through. Below the point the headers must fit
+                                                            together, from it on every checksum must be right
+    at the first batch that does not                        the log is cut, as Kafka does: nothing after it was promised
+    all before                                              must be complete up to the next segment
+
+What was flushed is never given up silently: damage below the recovery point with records behind it is a
+CorruptionError, and the files stay as they are. A caller that has another copy deletes the directory; one that would
+rather keep what is before the damage opens it with a recovery point of 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidelog.errors import CorruptionError
+from tidelog.log import names, replay, scan
+from tidelog.log.epochs import EpochHistory
+from tidelog.log.flushing import FlushState
+from tidelog.log.leftovers import tidy
+from tidelog.log.log import Log
+from tidelog.log.producer_state import ProducerState
+from tidelog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from tidelog.log.segments import Segments
+from tidelog.log.snapshot_files import SnapshotFiles
+from tidelog.storage import Storage
+
+if TYPE_CHECKING:
+    from tidelog.config import TopicConfig
+
+
+class Recovered:
+    """What an unclean stop cost."""
+
+    __slots__ = ("is_below_recovery_point", "log_end_offset", "removed_segments", "scanned_bytes", "truncated_bytes")
+
+    def __init__(self) -> None:
+        self.scanned_bytes = 0
+        self.truncated_bytes = 0
+        """Cut from the end of the last good segment."""
+        self.removed_segments = 0
+        """Dropped whole, because what came before them was cut."""
+        self.is_below_recovery_point = False
+        """The cut was below what the checkpoint called flushed: it is out of date after a truncation, or the disk
+        lost flushed bytes at the end of the log. Worth telling people."""
+        self.log_end_offset = 0
+
+    def __repr__(self) -> str:
+        return f"Recovered({self.log_end_offset}, cut {self.truncated_bytes} bytes, {self.removed_segments} segments)"
+
+
+def open_log(
+    storage: Storage,
+    directory: str,
+    config: TopicConfig,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean: bool,
+    now_ms: int,
+    producer_expiry_ms: int,
+) -> Log:
+    """See `Log.open`."""
+    storage.make_directory(directory)
+    found = tidy(storage, directory)
+    segments = Segments(
+        Segment(
+            storage,
+            directory,
+            base_offset,
+            index_interval_bytes=config.index_interval_bytes,
+            index_bytes=config.segment_index_bytes,
+            size=storage.size(f"{directory}/{names.file_name(base_offset, names.LOG_SUFFIX)}"),
+            created_ms=now_ms,
+            has_txn_index=has_txn_index,
+        )
+        for base_offset, has_txn_index in found.segments
+    )
+    opening = _Opening(storage, directory, config, segments, found.snapshot_offsets, now_ms, producer_expiry_ms)
+    return opening.open(recovery_point, log_start_offset, clean)
+
+
+class _Opening:
+    """The parts of a log while it is opened."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        config: TopicConfig,
+        segments: Segments,
+        snapshot_offsets: list[int],
+        now_ms: int,
+        producer_expiry_ms: int,
+    ) -> None:
+        self.storage = storage
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.now_ms = now_ms
+        self.snapshots = SnapshotFiles(storage, directory, snapshot_offsets)
+        self.producers = ProducerState(producer_expiry_ms)
+        self.flushes = FlushState(storage, directory, 0, is_new=not len(segments))
+        self.epoch_path = f"{directory}/{names.EPOCH_CHECKPOINT}"
+
+    def open(self, recovery_point: int, log_start_offset: int, clean: bool) -> Log:
+        recovered: Recovered | None = None
+        history: EpochHistory | None = None
+        end_offset = log_start_offset
+        if len(self.segments):
+            history = EpochHistory.read(self.storage, self.epoch_path)
+            if history is None:
+                history = self._rebuild_epochs()
+            clean_end = self._end_after_clean_stop() if clean else None
+            if clean_end is None:
+                recovered = self._recover(recovery_point, log_start_offset, history)
+                end_offset = recovered.log_end_offset
+                self.flushes.recovery_point = min(recovery_point, end_offset)
+            else:
+                end_offset = self.flushes.recovery_point = clean_end
+        else:
+            self.flushes.recovery_point = log_start_offset
+        if not len(self.segments) or end_offset < log_start_offset:
+            end_offset = log_start_offset
+            self._start_anew(log_start_offset)
+            history = EpochHistory()
+        assert history is not None
+        start_offset = max(log_start_offset, self.segments[0].base_offset)
+        is_cut = history.truncate_from_end(end_offset)
+        if history.truncate_from_start(start_offset) or is_cut or recovered is not None or not len(history):
+            self._write_epochs(history)
+        if recovered is None:
+            self.snapshots.delete_above(end_offset)
+            replay.load(self.segments, self.producers, self.snapshots, start_offset, end_offset)
+            replay.recall_batches(self.segments.active, self.producers)
+        self.snapshots.delete_strays(self.segments.base_offsets)
+        self.producers.remove_expired(self.now_ms)
+        return Log(
+            self.storage,
+            self.directory,
+            self.config,
+            segments=self.segments,
+            epoch_history=history,
+            producers=self.producers,
+            snapshots=self.snapshots,
+            flushes=self.flushes,
+            log_start_offset=start_offset,
+            log_end_offset=end_offset,
+            recovered=recovered,
+        )
+
+    def _end_after_clean_stop(self) -> int | None:
+        """Where the log ends; None when the stop cannot have been clean after all."""
+        try:
+            return self.segments.active.next_offset()
+        except CorruptionError:
+            return None
+
+    def _start_anew(self, offset: int) -> None:
+        """An empty log at an offset: a new one, or one whose records all lie before its start."""
+        for segment in reversed(list(self.segments)):
+            segment.destroy()
+        self.segments.clear()
+        self.snapshots.delete_all()
+        self.segments.add(
+            Segment.create(
+                self.storage,
+                self.directory,
+                offset,
+                index_interval_bytes=self.config.index_interval_bytes,
+                index_bytes=self.config.segment_index_bytes,
+                now_ms=self.now_ms,
+            )
+        )
+        self.flushes.directory_changed()
+        self.flushes.wrote_small_file(f"{self.directory}/{names.PARTITION_METADATA}")
+
+    # --- epochs ---
+
+    def _rebuild_epochs(self) -> EpochHistory:
+        """Read the history from every batch there is: its checkpoint is gone, which only a power loss can do."""
+        history = EpochHistory()
+        for segment in self.segments:
+            try:
+                for _, header in segment.headers_from(0, scan.WALK_BYTES):
+                    if header.partition_leader_epoch > history.latest:
+                        history.assign(header.partition_leader_epoch, header.base_offset)
+            except CorruptionError:
+                break  # recovery decides what this means
+        return history
+
+    def _write_epochs(self, history: EpochHistory) -> None:
+        self.storage.replace(self.epoch_path, history.to_bytes())
+        self.flushes.wrote_small_file(self.epoch_path)
+
+    # --- after an unclean stop ---
+
+    def _recover(self, recovery_point: int, log_start_offset: int, history: EpochHistory) -> Recovered:
+        recovered = Recovered()
+        segments = self.segments
+        first = max(0, segments.index_for(recovery_point))
+        for index in range(first):
+            self._check_complete(segments[index], segments[index + 1].base_offset)
+        expected = segments[first].base_offset
+        history.truncate_from_end(expected)
+        self.snapshots.delete_above(expected)
+        replay.load(segments, self.producers, self.snapshots, log_start_offset, expected)
+        index = first
+        while index < len(segments):
+            segment = segments[index]
+            if index > first:
+                if not self._may_follow(segment.base_offset, expected):
+                    break
+                segments[index - 1].seal()
+                self.flushes.sealed(segments[index - 1])
+                expected = segment.base_offset
+                self.producers.end_offset = expected
+                self.snapshots.take(self.producers)
+            expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history)
+            recovered.scanned_bytes += valid_bytes
+            index += 1
+            if valid_bytes < segment.size:
+                if expected < recovery_point:
+                    if index < len(segments):
+                        raise CorruptionError(
+                            f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which was flushed"
+                        )
+                    recovered.is_below_recovery_point = True
+                recovered.truncated_bytes = segment.size - valid_bytes
+                segment.file.truncate(valid_bytes)
+                segment.size = valid_bytes
+                break
+        while len(segments) > index:
+            segments.active.destroy()
+            segments.remove_last()
+            recovered.removed_segments += 1
+        self.producers.end_offset = recovered.log_end_offset = expected
+        self.flushes.directory_changed()
+        return recovered
+
+    def _scan(
+        self, segment: Segment, index: int, expected: int, recovery_point: int, history: EpochHistory
+    ) -> tuple[int, int]:
+        """Prove a segment's batches and index them anew; the offset after the last good one, and where it ends."""
+        last_possible = segment.base_offset + RELATIVE_OFFSET_MAX
+        if index + 1 < len(self.segments):
+            last_possible = min(last_possible, self.segments[index + 1].base_offset - 1)
+        segment.reset_indexes()
+        segment.txn_index.reset()
+        valid_bytes = 0
+        for position, header in scan.valid_batches(segment.file, expected, recovery_point, last_possible):
+            segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            segment.write_out_chunks()
+            if header.partition_leader_epoch not in (history.latest, -1):
+                history.assign(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                replay.note(header, self.producers, segment.txn_index, 0)
+            expected = header.next_offset
+            valid_bytes = position + header.size
+        return expected, valid_bytes
+
+    def _may_follow(self, base_offset: int, expected: int) -> bool:
+        """Whether a segment may begin where it does. Only compaction leaves gaps; anything else is lost records."""
+        return base_offset == expected or (base_offset > expected and "compact" in self.config.cleanup_policy)
+
+    @staticmethod
+    def _check_complete(segment: Segment, next_base_offset: int) -> None:
+        """A segment below the recovery point was flushed whole: its last batches must be there, up to the next one."""
+        end_offset = segment.next_offset()
+        if end_offset > next_base_offset:
+            raise CorruptionError(
+                f"{segment.file.path} ends at offset {end_offset}, the next segment begins at {next_base_offset}"
+            )

@@ -1,0 +1,125 @@
+"""From batches to producer state: as they are appended, and again from the files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidelog.log import scan
+from tidelog.log.producer_state import BATCHES_KEPT, KnownBatch, ProducerState
+from tidelog.log.segment import Segment
+from tidelog.log.segments import Segments
+from tidelog.log.snapshot_files import SnapshotFiles
+from tidelog.log.txn_index import AbortedTransaction, TransactionIndex
+from tidelog.wire.batch import BatchHeader, ControlType, control_type, end_marker_coordinator_epoch, iterate_records
+
+_CONTROL = 0x20
+_TRANSACTIONAL = 0x10
+_RECALL_BYTES = 256 * 1024
+"""How far back a start looks for batches that producers may still send again."""
+
+
+class Marker(NamedTuple):
+    """The end of a transaction."""
+
+    is_abort: bool
+    coordinator_epoch: int
+
+
+def read_marker(header: BatchHeader) -> Marker | None:
+    """What a control batch says of its producer's transaction; None when compaction emptied it, or it is another's."""
+    for record in iterate_records(header):
+        kind = control_type(record.key)
+        if kind in (ControlType.ABORT, ControlType.COMMIT):
+            return Marker(kind == ControlType.ABORT, end_marker_coordinator_epoch(record.value))
+        break
+    return None
+
+
+def note(header: BatchHeader, state: ProducerState, txn_index: TransactionIndex | None, now_ms: int) -> None:
+    """A batch with a producer id is in the log. A control batch must be whole in its header's buffer."""
+    attributes = header.attributes
+    if not attributes & _CONTROL:
+        state.note_batch(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.base_offset + header.last_offset_delta,
+            header.max_timestamp,
+            bool(attributes & _TRANSACTIONAL),
+            now_ms,
+        )
+        return
+    marker = read_marker(header)
+    if marker is None:
+        return
+    completed = state.note_marker(
+        header.producer_id,
+        header.producer_epoch,
+        marker.coordinator_epoch,
+        header.base_offset,
+        header.max_timestamp,
+        is_abort=marker.is_abort,
+        now_ms=now_ms,
+    )
+    if completed is not None and completed.is_aborted and txn_index is not None:
+        aborted = AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
+        )
+        txn_index.append(aborted)
+
+
+def load(
+    segments: Segments, state: ProducerState, snapshots: SnapshotFiles, log_start_offset: int, end_offset: int
+) -> None:
+    """Know what a log that ends at `end_offset` knows: the newest snapshot, then the batches after it."""
+    loaded = snapshots.load(end_offset)
+    producers, start_offset = loaded if loaded is not None else ((), log_start_offset)
+    state.start_from(producers, start_offset)
+    if start_offset < end_offset:
+        for segment in segments.starting_with(start_offset):
+            _replay(segment, state, start_offset, end_offset)
+    state.end_offset = end_offset
+
+
+def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offset: int) -> None:
+    position = 0
+    if start_offset > segment.base_offset:
+        located = segment.locate(start_offset)
+        if located is None:
+            return
+        position = located[0]
+    for found, header in segment.headers_from(position, scan.WALK_BYTES):
+        if header.base_offset >= end_offset:
+            return
+        if header.producer_id >= 0:
+            whole = scan.read_batch(segment.file, found, header.size) if header.is_control else header
+            note(whole, state, None, 0)
+
+
+def recall_batches(segment: Segment, state: ProducerState) -> None:
+    """Know again the last five batches of producers that wrote shortly before a clean stop.
+
+    A snapshot keeps only the newest of each, and a producer whose answers were lost with the connection sends all that
+    were in flight: without this a clean restart would answer them with OUT_OF_ORDER_SEQUENCE_NUMBER.
+    """
+    if not state.producers or not segment.size:
+        return
+    recalled: dict[tuple[int, int], list[KnownBatch]] = {}
+    start = segment.indexed_start(max(0, segment.size - _RECALL_BYTES))
+    for _, header in segment.headers_from(start, scan.WALK_BYTES):
+        if header.producer_id >= 0 and not header.is_control:
+            recalled.setdefault((header.producer_id, header.producer_epoch), []).append(
+                KnownBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                )
+            )
+    for producer in state.producers.values():
+        batches = recalled.get((producer.producer_id, producer.epoch))
+        if batches and producer.batches and batches[-1].last_offset == producer.batches[-1].last_offset:
+            producer.batches = batches[-BATCHES_KEPT:]
