@@ -100,6 +100,7 @@ class Slice:
 
     @property
     def valid(self) -> bool:
+        """Whether the bytes are still those that were promised."""
         return self.generation == self.file.generation
 
     def read(self) -> bytes:
