@@ -39,7 +39,7 @@ EMPTY_RECORDS = b""
 def handle(node: Node, request: Request) -> FetchResponse | None:
     """Answer at once when there is enough, an error, or nothing to wait for; otherwise park."""
     body = request.body
-    follower_id = body.replica_id if request.api_version < REPLICA_STATE_VERSION else body.replica_state.replica_id
+    follower_id, broker_epoch = _follower_of(request)
     try:
         session, is_incremental = node.fetch_sessions.resolve(
             body.session_id, body.session_epoch, follower_id >= 0, node.outbox.now_ms
@@ -51,12 +51,20 @@ def handle(node: Node, request: Request) -> FetchResponse | None:
     session.update(body.topics, body.forgotten_topics_data, by_id, node.topic_name_or_empty)
     fetch = _Fetch(node, request, session, by_id, follower_id, is_full=not is_incremental)
     if follower_id >= 0:
-        fetch.note_follower(body.topics)
+        fetch.note_follower(body.topics, broker_epoch)
     fetch.read()
     if fetch.is_complete or body.max_wait_ms <= 0 or not session.entries:
         return fetch.answer()
     fetch.park(body.max_wait_ms)
     return None
+
+
+def _follower_of(request: Request) -> tuple[int, int]:
+    """The node id and the broker epoch (KIP-903) of a follower; -1 for what is not known, -1 twice for a consumer."""
+    if request.api_version < REPLICA_STATE_VERSION:
+        return request.body.replica_id, -1
+    state = request.body.replica_state
+    return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
 class _Fetch:
@@ -146,9 +154,8 @@ class _Fetch:
         partition = entry.partition
         return partition is not None and entry.fetch_offset < self._end_offset(partition)
 
-    def note_follower(self, topics: list[Any]) -> None:
+    def note_follower(self, topics: list[Any], broker_epoch: int) -> None:
         """What a follower asks for tells what it has: the ISR and the watermark may move (KIP-903 checks its life)."""
-        broker_epoch = self.request.body.replica_state.replica_epoch if self.request.body.replica_state else -1
         for topic in topics:
             for wanted in topic.partitions:
                 name = self.node.topic_name_or_empty(topic.topic_id) if self.by_id else topic.topic
