@@ -14,6 +14,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +36,15 @@ QUIET = {"log_level": 3}
 
 class DemoFailed(Exception):
     """What was read is not what was acknowledged, or a step did not work; the text says which."""
+
+
+class Stopped(BaseException):
+    """SIGTERM came: clean up and go."""
+
+
+def stop(number: int, frame: Any) -> None:
+    """Leave by the way that cleans up."""
+    raise Stopped
 
 
 class Ledger:
@@ -222,6 +232,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=200_000, metavar="N", help="orders to write (200000)")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
     scratch = Path(tempfile.mkdtemp(prefix="tidelog-demo-"))
     data, port = scratch / "data", free_port()
     try:
@@ -241,7 +252,8 @@ def main() -> int:
         log = scratch / "spark.log"
         print(log.read_text(errors="replace") if log.exists() else "", file=sys.stderr)
         raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
+        print("stopped; nothing is left behind", file=sys.stderr)
         return 130
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
