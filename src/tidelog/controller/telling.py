@@ -90,7 +90,7 @@ def _partition(place: dict[str, Any], before: Partition, after: Partition, reaso
     if after.leader_epoch != before.leader_epoch and after.leader != before.leader:
         fields = {**state, "previous_leader": before.leader, "reason": reason}
         if after.leader == NO_LEADER:
-            yield "leader-lost", "error", {**fields, "elr": list(after.eligible_leader_replicas)}
+            yield "leader-lost", "warning", {**fields, "elr": list(after.eligible_leader_replicas)}
         else:
             unclean = after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING
             unclean = unclean or (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidelog.controller import levels
 from tidelog.controller.decide.decision import default_directory, is_active
-from tidelog.controller.entities import Partition
+from tidelog.controller.entities import MIGRATING_DIRECTORY, Partition
 from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -35,7 +36,9 @@ def new_partition(image: MetadataImage, replicas: Sequence[int]) -> Partition | 
     isr = tuple(broker_id for broker_id in replicas if is_active(image, broker_id))
     if not isr:
         return None
-    directories = tuple(default_directory(image, broker_id) for broker_id in replicas)
+    directories = (MIGRATING_DIRECTORY,) * len(replicas)
+    if levels.has_directories(image.metadata_version):
+        directories = tuple(default_directory(image, broker_id) for broker_id in replicas)
     return Partition(tuple(replicas), directories, isr, isr[0], 0, 0)
 
 

@@ -187,7 +187,7 @@ class PartitionChanger:
     def _seat(self, leader: int, unclean: bool) -> None:
         """Make the ISR and the ELR fit a leader that is new."""
         if leader == NO_LEADER:
-            self.how = "no live replica is in sync or eligible"
+            self.how = "no replica that may lead is alive"
         elif unclean:
             known = self.partition.last_known_elr == (leader,) and not self.isr and not self.elr
             self.how = (

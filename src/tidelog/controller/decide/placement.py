@@ -1,9 +1,10 @@
 """Where new replicas go: evenly over brokers and racks, the first replica of each partition being its preferred leader.
 
 Within one topic every broker leads the same number of partitions and, where racks do not stand against it, holds the
-same number of replicas, give or take one. Rounds of as many partitions as there are live brokers are laid out one by one;
-followers differ from round to round, so that a broker's load spreads over many when it fails. Brokers with the fewest
-preferred leaderships in the cluster come first, so topics of one partition are spread evenly too (Kafka draws lots).
+same number of replicas, give or take one. Rounds of as many partitions as there are live brokers are laid out one by
+one; followers differ from round to round, so that a broker's load spreads over many when it fails. Brokers with the
+fewest preferred leaderships in the cluster come first, so topics of one partition are spread evenly too (Kafka draws
+lots).
 """
 
 from __future__ import annotations
