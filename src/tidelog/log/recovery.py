@@ -136,7 +136,7 @@ class _Opening:
         if recovered is None:
             self.snapshots.delete_above(end_offset)
             replay.load(self.segments, self.producers, self.snapshots, start_offset, end_offset)
-            replay.recall_batches(self.segments.active, self.producers)
+        replay.recall_batches(self.segments, self.producers)
         self.snapshots.delete_strays(self.segments.base_offsets)
         self.producers.remove_expired(self.now_ms)
         return Log(

@@ -98,28 +98,41 @@ def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offse
             note(whole, state, None, 0)
 
 
-def recall_batches(segment: Segment, state: ProducerState) -> None:
-    """Know again the last five batches of producers that wrote shortly before a clean stop.
+def recall_batches(segments: Segments, state: ProducerState) -> None:
+    """Know again the last five batches of producers that wrote shortly before the end of the log.
 
     A snapshot keeps only the newest of each, and a producer whose answers were lost with the connection sends all that
     were in flight: without this a clean restart would answer them with OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
-    if not state.producers or not segment.size:
+    if not state.producers:
         return
     recalled: dict[tuple[int, int], list[KnownBatch]] = {}
-    start = segment.indexed_start(max(0, segment.size - _RECALL_BYTES))
-    for _, header in segment.headers_from(start, scan.WALK_BYTES):
-        if header.producer_id >= 0 and not header.is_control:
-            recalled.setdefault((header.producer_id, header.producer_epoch), []).append(
-                KnownBatch(
-                    header.base_sequence,
-                    header.last_sequence,
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
+    for segment, position in _tail(segments):
+        for _, header in segment.headers_from(position, scan.WALK_BYTES):
+            if header.producer_id >= 0 and not header.is_control:
+                batches = recalled.setdefault((header.producer_id, header.producer_epoch), [])
+                batches.append(
+                    KnownBatch(
+                        header.base_sequence,
+                        header.last_sequence,
+                        header.base_offset,
+                        header.last_offset,
+                        header.max_timestamp,
+                    )
                 )
-            )
     for producer in state.producers.values():
-        batches = recalled.get((producer.producer_id, producer.epoch))
-        if batches and producer.batches and batches[-1].last_offset == producer.batches[-1].last_offset:
+        batches = recalled.get((producer.producer_id, producer.epoch), [])
+        if producer.batches and batches and batches[-1].last_offset == producer.batches[-1].last_offset:
             producer.batches = batches[-BATCHES_KEPT:]
+
+
+def _tail(segments: Segments) -> list[tuple[Segment, int]]:
+    """Segments and batch starts from which on the last _RECALL_BYTES of a log are read, oldest first."""
+    tail: list[tuple[Segment, int]] = []
+    wanted = _RECALL_BYTES
+    for segment in reversed(list(segments)):
+        tail.append((segment, segment.indexed_start(max(0, segment.size - wanted))))
+        wanted -= segment.size
+        if wanted <= 0:
+            break
+    return tail[::-1]
