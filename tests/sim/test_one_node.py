@@ -38,9 +38,7 @@ def consume(cluster: SimulatedCluster) -> list[bytes]:
     offset = 0
     while True:
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-        request = FetchRequest(
-            max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[partition])]
-        )
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=TOPIC, partitions=[partition])])
         data = cluster.ask(1, ApiKey.FETCH, 12, request).responses[0].partitions[0]
         assert data.error_code == 0, data
         batches = list(iterate_batches(data.records)) if data.records else []

@@ -126,6 +126,9 @@ class Broker:
                 partition = changed.partitions.get(index) if changed is not None else None
                 if changed is not None and partition is not None:
                     self._follow(changed, index, partition)
+        if delta.brokers:
+            for replica in self.replicas.partitions.values():
+                self.replicas.grow_isr(replica)
 
     def _follow(self, topic: Topic, index: int, partition: PartitionImage) -> None:
         """Make one replica what the metadata says it is."""

@@ -105,7 +105,7 @@ class BrokerLifecycle:
             return
         self.state = State.STOPPING
         self._stopped = then
-        self._outbox.after(self._config.controlled_shutdown_max_wait_ms, self._let_go)
+        self._outbox.after(self._config.broker_session_timeout_ms, self._let_go)
         self._beat()
 
     def _let_go(self) -> None:

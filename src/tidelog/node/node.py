@@ -19,6 +19,7 @@ from tidelog.controller.levels import SUPPORTED_FEATURES
 from tidelog.effects import Effect
 from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, StorageError
 from tidelog.events import (
+    LOCAL_CONNECTION,
     ConnectionClosed,
     Event,
     FlushDone,
@@ -77,6 +78,8 @@ class Node:
         """Fetches that wait for bytes, by connection."""
         self.woken_fetches: dict[Any, None] = {}
         """Those that may have enough now: looked at once each, at the end of the step."""
+        self._control_connections: dict[int, int] = {}
+        """Brokers by the connection that their heartbeats come by."""
         self.incarnation_id = self.outbox.chance.uuid()
         self._stop_requested = False
         self._build_cluster(config, directories)
@@ -93,7 +96,12 @@ class Node:
             self._caught_up,
         )
         self.isr_changes = IsrChanges(
-            config.node_id, self.outbox, self.link.ask, self._epoch_of_broker, lambda: self.lifecycle.broker_epoch
+            config.node_id,
+            self.outbox,
+            self.link.ask,
+            self._epoch_of_broker,
+            lambda: self.lifecycle.broker_epoch,
+            self.replicas.grow_isr,
         )
         self.replicas.propose_isr = self.isr_changes.propose
         self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
@@ -137,7 +145,7 @@ class Node:
                 case PeerFailed():
                     outbox.resume(event.request_id, None, event.reason)
                 case ConnectionClosed():
-                    self._connection_closed(event.connection_id)
+                    self._connection_closed(event)
                 case StopRequested():
                     self._stop()
             outbox.run_due_timers()
@@ -186,9 +194,17 @@ class Node:
         for fetch in woken:
             fetch.look_again()
 
-    def _connection_closed(self, connection_id: int) -> None:
-        for fetch in list(self.parked_fetches.get(connection_id, ())):
+    def _connection_closed(self, event: ConnectionClosed) -> None:
+        for fetch in list(self.parked_fetches.get(event.connection_id, ())):
             fetch.drop()
+        broker_id = self._control_connections.pop(event.connection_id, None)
+        if broker_id is not None and event.by_peer and self.cluster.controller is not None:
+            self.cluster.controller.connection_lost(broker_id)
+
+    def note_control_connection(self, connection_id: int, broker_id: int) -> None:
+        """A broker's heartbeat came by this connection: should it break, the broker may be dead."""
+        if connection_id != LOCAL_CONNECTION:
+            self._control_connections[connection_id] = broker_id
 
     # --- what the APIs look at ---
 

@@ -30,7 +30,13 @@ class IsrChanges:
     """Proposals of all partitions led here."""
 
     def __init__(
-        self, node_id: int, outbox: Outbox, ask: Ask, broker_epoch: Callable[[int], int], own_epoch: Callable[[], int]
+        self,
+        node_id: int,
+        outbox: Outbox,
+        ask: Ask,
+        broker_epoch: Callable[[int], int],
+        own_epoch: Callable[[], int],
+        settled: Callable[[Partition], None],
     ) -> None:
         self._node_id = node_id
         self._outbox = outbox
@@ -38,6 +44,8 @@ class IsrChanges:
         self._broker_epoch = broker_epoch
         """The epoch the metadata knows a broker by."""
         self._own_epoch = own_epoch
+        self._settled = settled
+        """Called when a proposal was accepted: another follower may be waiting for its turn."""
         self._wanted: dict[Partition, None] = {}
         self._in_flight: dict[Partition, None] = {}
         self._scheduled = False
@@ -111,6 +119,7 @@ class IsrChanges:
                 partition.advance_high_watermark()
             elif answer.partition_epoch > leadership.partition_epoch and answer.leader_epoch == leadership.epoch:
                 partition.isr_committed(answer.isr, answer.partition_epoch)
+                self._settled(partition)
             else:
                 leadership.proposed = None
         if self._wanted:

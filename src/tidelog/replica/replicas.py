@@ -276,7 +276,7 @@ class Replicas:
         self._every(self.config.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts)
         self._every(self.config.log_retention_check_interval_ms, self.forget_old_records)
         self._every(self.config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.shrink_isrs)
+        self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.check_isrs)
 
     def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
         def due() -> None:
@@ -344,12 +344,25 @@ class Replicas:
             if partition.role is not Role.OFFLINE:
                 partition.log.expire_producers(self._outbox.now_ms)
 
-    def shrink_isrs(self) -> None:
-        """Propose to drop followers that no longer keep up from the ISRs of partitions led here."""
+    def check_isrs(self) -> None:
+        """Propose to drop followers that no longer keep up, and to take in those that do again."""
         for partition in self.partitions.values():
             lagging = partition.lagging()
             if lagging and partition.leadership is not None:
                 self.propose_isr(partition, [one for one in partition.leadership.isr if one not in lagging])
+            else:
+                self.grow_isr(partition)
+
+    def grow_isr(self, partition: Partition) -> None:
+        """Propose a follower that has earned its place. Its own fetches need not say so again: a session names only
+        what changed, and what changed may be that its broker was unfenced."""
+        leadership = partition.leadership
+        if leadership is None or len(leadership.isr) == len(leadership.replicas):
+            return
+        for broker_id in leadership.followers:
+            isr = leadership.grown_isr(broker_id, partition.high_watermark)
+            if isr is not None:
+                self.propose_isr(partition, isr)
 
     def delete_later(self, partition: Partition, paths: Sequence[str]) -> None:
         """Delete renamed files after file.delete.delay.ms, when no reader has them open any more."""

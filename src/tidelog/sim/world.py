@@ -352,7 +352,8 @@ class World:
         waiting, connection.answered = connection.answered, {}
         for _, _, answered in waiting.values():
             self.at(self.now_ms + self._delay_ms(), lambda answered=answered: answered(None))  # type: ignore[misc]
-        self.at(self.now_ms, lambda: self.step(process, ConnectionClosed(connection.connection_id)))
+        closed = ConnectionClosed(connection.connection_id, "connection lost", by_peer=True)
+        self.at(self.now_ms, lambda: self.step(process, closed))
 
     # --- small things ---
 
