@@ -35,7 +35,7 @@ def producer(node: Node, **settings: Any) -> Producer:
 
 def dotted(settings: dict[str, Any]) -> dict[str, Any]:
     """`fetch_min_bytes=1` as `fetch.min.bytes`."""
-    return {name.replace("_", "."): value for name, value in settings.items()}
+    return {name if name == "log_level" else name.replace("_", "."): value for name, value in settings.items()}
 
 
 def produce_all(
