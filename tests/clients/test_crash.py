@@ -1,0 +1,198 @@
+"""Kill -9 in the middle of writing: after a restart everything acknowledged is there, once, and nothing torn is served."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
+
+from tests.clients import confluent, samples
+from tests.clients.samples import Record
+from tests.support.nodes import PEERS, Node
+from tests.support.processes import wait_until
+
+KILLS = 3
+PARTITIONS = 3
+
+
+@contextmanager
+def own_node(**properties: str) -> Iterator[Node]:
+    """A node of the test's own, to be killed at will."""
+    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+    settings = {name.replace("_", "."): value for name, value in properties.items()}
+    with tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory:
+        node = peer(Path(directory), properties=settings)
+        with node.start():
+            yield node
+
+
+class Writer:
+    """Writes numbered records to every partition in a thread until told to stop, and notes what was acknowledged."""
+
+    def __init__(self, node: Node, topic: str, *, idempotent: bool) -> None:
+        self.acknowledged: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
+        """By partition: the number in the record and the offset it was acknowledged with."""
+        self.failures: list[KafkaError] = []
+        self.sent = 0
+        self._topic = topic
+        self._stopping = threading.Event()
+        patience: dict[str, Any] = {"message_timeout_ms": 60_000 if idempotent else 5_000, "acks": "all"}
+        if not idempotent:
+            patience["retries"] = 0
+        self._producer = confluent.producer(
+            node,
+            enable_idempotence=idempotent,
+            batch_size=5_000,
+            linger_ms=1,
+            reconnect_backoff_ms=20,
+            reconnect_backoff_max_ms=100,
+            retry_backoff_ms=20,
+            log_level=0,
+            **patience,
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(error)
+            return
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        self.acknowledged[partition][int(message.value() or b"")] = offset
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            for partition in range(PARTITIONS):
+                self._produce(b"%08d" % self.sent, partition)
+            self.sent += 1
+            self._producer.poll(0)
+            if self.sent % 50 == 0:
+                time.sleep(0.002)
+
+    def _produce(self, value: bytes, partition: int) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value=value, partition=partition, on_delivery=self._delivered)
+                return
+            except BufferError:
+                self._producer.poll(0.05)
+
+    def count(self) -> int:
+        """How many records are acknowledged so far."""
+        return sum(len(each) for each in self.acknowledged)
+
+    def stop(self) -> None:
+        """Write no more and wait for what is on its way."""
+        self._stopping.set()
+        self._thread.join()
+        self._producer.flush(60)
+
+
+def wait_for_progress(writer: Writer) -> None:
+    """Until a few hundred more records are acknowledged."""
+    enough = writer.count() + 600
+    wait_until(lambda: writer.count() >= enough, 30, "the writer goes on")
+
+
+def read_all(node: Node, topic: str, partition: int) -> list[tuple[int, int]]:
+    """(offset, number) of all records of a partition; the client checks every batch's CRC."""
+    wanted = TopicPartition(topic, partition, OFFSET_BEGINNING)
+    with confluent.reading(node, [wanted], check_crcs=True) as consumer:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 20)
+        read = confluent.take(consumer, end)
+    return [(each.offset() or 0, int(each.value() or b"")) for each in read]
+
+
+@pytest.mark.parametrize("flush_every", ["1", None], ids=["flushed", "page-cache"])
+def test_an_idempotent_writer_goes_on_over_kills(flush_every: str | None) -> None:
+    properties = {} if flush_every is None else {"log_flush_interval_messages": flush_every}
+    with own_node(**properties) as node:
+        confluent.create_topic(node, "kept", PARTITIONS, {"segment.bytes": "1048576"})
+        writer = Writer(node, "kept", idempotent=True)
+        try:
+            for _ in range(KILLS):
+                wait_for_progress(writer)
+                node.kill()
+                node.start()
+            wait_for_progress(writer)
+        finally:
+            writer.stop()
+        assert not writer.failures
+        for partition in range(PARTITIONS):
+            found = read_all(node, "kept", partition)
+            assert [offset for offset, _ in found] == list(range(len(found)))
+            assert [number for _, number in found] == list(range(writer.sent)), "lost, repeated or reordered"
+            assert {number: offset for offset, number in found} == writer.acknowledged[partition]
+
+
+def test_what_was_acknowledged_to_a_plain_writer_is_there() -> None:
+    with own_node() as node:
+        confluent.create_topic(node, "kept", PARTITIONS)
+        writer = Writer(node, "kept", idempotent=False)
+        try:
+            for _ in range(KILLS):
+                wait_for_progress(writer)
+                node.kill()
+                node.start()
+            wait_for_progress(writer)
+        finally:
+            writer.stop()
+        for partition in range(PARTITIONS):
+            found = dict(read_all(node, "kept", partition))
+            for number, offset in writer.acknowledged[partition].items():
+                assert found.get(offset) == number, f"record {number} was acknowledged at offset {offset}"
+
+
+@pytest.mark.parametrize("damage", ["cut", "half a batch", "zeros", "flipped bits"])
+def test_a_torn_tail_is_cut_and_never_served(damage: str) -> None:
+    """What a power loss can do to the last bytes of a segment: whole batches before it stay, it goes."""
+    with own_node() as node:
+        confluent.create_topic(node, "torn", 1)
+        values = samples.numbered(300, size=200)
+        for start in range(0, 300, 100):
+            confluent.produce_all(node, "torn", [Record(None, each, 1) for each in values[start : start + 100]])
+        node.kill()
+        segment = node.data_directory / "torn-0" / "00000000000000000000.log"
+        data = bytearray(segment.read_bytes())
+        if damage == "cut":
+            del data[-30:]
+        elif damage == "half a batch":
+            data += data[:150]
+        elif damage == "zeros":
+            data += bytes(5_000)
+        else:
+            data[-100] ^= 0x10
+        segment.write_bytes(data)
+        node.start()
+        with confluent.reading(node, [TopicPartition("torn", 0, 0)]) as consumer:
+            start_offset, end = consumer.get_watermark_offsets(TopicPartition("torn", 0), 20)
+            assert start_offset == 0
+            assert end == 300 if damage in ("half a batch", "zeros") else 100 <= end < 300
+            assert [each.value() for each in confluent.take(consumer, end)] == values[:end]
+        confluent.produce_all(node, "torn", [Record(None, b"goes on", 1)])
+        (after,) = confluent.consume_all(node, "torn", 1, offset=end)
+        assert after.value() == b"goes on"
+
+
+def test_a_clean_stop_keeps_everything_and_says_so() -> None:
+    with own_node() as node:
+        confluent.create_topic(node, "kept", 2, {"segment.bytes": "1048576", "retention.ms": "-1"})
+        for partition in range(2):
+            confluent.produce_all(node, "kept", samples.every_shape(), partition=partition, enable_idempotence=True)
+        code = node.stop()
+        assert code == (0 if node.peer == "tidelog" else 143)
+        assert (node.data_directory / ".kafka_cleanshutdown").exists()
+        node.start()
+        for partition in range(2):
+            read = confluent.consume_all(node, "kept", len(samples.every_shape()), partition=partition)
+            assert [confluent.as_record(each) for each in read] == samples.every_shape()
