@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.cli.frame import Exit, Parser, add_json, load_config, name_and_value
 from tidelog.cli.output import print_json
-from tidelog.errors import ConfigError
+from tidelog.errors import ConfigError, TidelogError
 
 if TYPE_CHECKING:
     from tidelog.config import NodeConfig
@@ -52,6 +52,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Format, or refuse untouched."""
+    from tidelog.controller.bootstrap import format_records
     from tidelog.runtime.formatting import format_node, new_uuid, read_meta_properties
     from tidelog.wire.uuids import to_text
 
@@ -64,18 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config)
     cluster_id = arguments.cluster_id
     if cluster_id is None:
-        # Only directories that are left out may have one already; then the new ones belong to the same cluster.
-        before = [read_meta_properties(path) for path in config.log_dirs] if arguments.ignore_formatted else []
+        # Where one directory has been formatted before, the others belong to the same cluster.
+        before = [read_meta_properties(path) for path in (config.metadata_directory, *config.log_dirs)]
         cluster_id = next((meta.cluster_id for meta in before if meta), None) or to_text(new_uuid())
     elif not cluster_id.strip() or any(letter.isspace() for letter in cluster_id):
         raise ConfigError(f"--cluster-id {cluster_id!r} is empty or has blanks in it")
     features = {name: _level(name, text) for name, text in arguments.feature}
+    try:
+        format_records(features)
+    except TidelogError as error:
+        raise ConfigError(f"--feature: {error}") from None
+    voters = _voters(config, arguments)
     directories = format_node(
-        config,
-        cluster_id,
-        _voters(config, arguments),
-        features=features,
-        ignore_formatted=arguments.ignore_formatted,
+        config, cluster_id, voters, features=features, ignore_formatted=arguments.ignore_formatted
     )
     if arguments.json:
         print_json(

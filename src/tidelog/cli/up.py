@@ -103,13 +103,12 @@ def _stop(supervisor: Any) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
-        killed = supervisor.stop(_STOP_TIMEOUT_MS)
+        complaints = supervisor.stop(_STOP_TIMEOUT_MS)
     except _StopAsked:
-        killed = supervisor.stop(0)
-    if killed:
-        print(f"tidelog up: killed, because they did not stop: nodes {', '.join(map(str, killed))}", file=sys.stderr)
-        return Exit.FAILED
-    return Exit.OK
+        complaints = supervisor.stop(0)
+    for complaint in complaints:
+        print(f"tidelog up: {complaint}", file=sys.stderr)
+    return Exit.FAILED if complaints else Exit.OK
 
 
 def _say_ready(bootstrap: str, as_json: bool) -> None:

@@ -66,7 +66,7 @@ class Client:
                 connection = self.connect(broker_id, deadline)
                 return connection.call(request, deadline.remaining_ms)
             except KafkaError as error:
-                if error.code not in _BROKEN:
+                if error.code not in _BROKEN or not self._has_met_cluster:
                     raise
                 deadline.pause(error)
                 if broker_id is not None:

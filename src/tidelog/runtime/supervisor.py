@@ -260,18 +260,29 @@ class Supervisor:
         """Let the nodes run on without us."""
         for child in self._children.values():
             child.returncode = 0  # so that the interpreter does not warn about children it has not waited for
-        os.close(self._lock)
+        self._unlock()
 
-    def stop(self, timeout_ms: int) -> list[int]:
-        """Stop every node; the ids of those that had to be killed come back."""
-        killed = stop_nodes(self.state, timeout_ms)
+    def stop(self, timeout_ms: int) -> list[str]:
+        """Stop every node; what was not as it should be comes back in words."""
+        were_dead = {node.node_id for node, _ in self.ended()}
+        stop_nodes(self.state, timeout_ms)
         for child in self._children.values():
             child.wait()
+        complaints = [
+            f"node {node.node_id} did not stop cleanly ({how}): {node.last_line}"
+            for node, how in self.ended()
+            if how != "exit code 0" and node.node_id not in were_dead
+        ]
         self.state.remove()
-        os.close(self._lock)
+        self._unlock()
         with contextlib.suppress(OSError):
             os.rmdir(self.plan.directory)  # when nothing came of it, a directory made for it goes too
-        return killed
+        return complaints
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     @staticmethod
     def _keep_log_small(path: str) -> None:
