@@ -88,8 +88,16 @@ def test_every_setting_is_documented_and_the_page_is_current() -> None:
     documented = set(re.findall(r"^\| `([a-z0-9.]+)`", page, re.MULTILINE))
     settings = {*NodeConfig.SETTINGS, *TopicConfig.SETTINGS, *WITHOUT_EFFECT, *TOPIC_WITHOUT_EFFECT, *REFUSED}
     assert documented - {"broker.id", "super.users"} == settings
-    tool = ROOT / "tools" / "generate_settings_page.py"
-    answer = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True, check=False)
+    check_generated_page("generate_settings_page.py")
+
+
+def test_the_page_of_requests_is_current() -> None:
+    check_generated_page("generate_protocol_page.py")
+
+
+def check_generated_page(tool: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
 
 
