@@ -354,8 +354,11 @@ class Replicas:
                 self.grow_isr(partition)
 
     def grow_isr(self, partition: Partition) -> None:
-        """Propose a follower that has earned its place. Its own fetches need not say so again: a session names only
-        what changed, and what changed may be that its broker was unfenced."""
+        """Propose a follower that has earned its place.
+
+        Its own fetches need not say so again: a session names only what changed, and what changed may be that its
+        broker was unfenced.
+        """
         leadership = partition.leadership
         if leadership is None or len(leadership.isr) == len(leadership.replicas):
             return
