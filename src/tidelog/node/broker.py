@@ -14,6 +14,7 @@ from tidelog.controller.entities import Partition as PartitionImage
 from tidelog.controller.entities import Topic
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.outbox import Outbox
+from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
@@ -30,6 +31,7 @@ class Broker:
         outbox: Outbox,
         image: Callable[[], MetadataImage],
         broker_epoch: Callable[[], int],
+        assignments: DirectoryAssignments,
     ) -> None:
         self.node_id = node_id
         self.static_config = config
@@ -41,6 +43,7 @@ class Broker:
         self._outbox = outbox
         self._image = image
         self._broker_epoch = broker_epoch
+        self._assignments = assignments
         self._topic_configs: dict[str, TopicConfig] = {}
         self._fetchers: dict[int, Fetcher] = {}
         """The streams that copy partitions, by the leader's node id."""
@@ -141,6 +144,8 @@ class Broker:
         replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, self.topic_config(topic.name))
         if replica is None:
             return
+        if replica.directory_id != directory_id:
+            self._assignments.assign(topic.topic_id, index, replica.directory_id)
         before = (replica.leader_id, replica.leader_epoch)
         if partition.leader == self.node_id:
             self._stop_fetching(replica)
@@ -152,6 +157,7 @@ class Broker:
                 self._fetcher(partition.leader).add(replica)
 
     def _remove(self, replica: Partition) -> None:
+        self._assignments.forget(replica.topic_id, replica.index)
         self._stop_fetching(replica)
         self.replicas.remove(replica)
 

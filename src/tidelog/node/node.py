@@ -39,6 +39,7 @@ from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
 from tidelog.replica.directory import LogDirectory, MetaProperties
+from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
@@ -65,14 +66,6 @@ class Node:
         self.replicas = Replicas(
             config.node_id, config, directories, self.outbox, self._directory_failed, self._is_isr_eligible
         )
-        self.broker = Broker(
-            config.node_id,
-            config,
-            self.replicas,
-            self.outbox,
-            lambda: self.cluster.image,
-            lambda: self.lifecycle.broker_epoch,
-        )
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.outbox.chance)
         self.parked_fetches: dict[int, dict[Any, None]] = {}
         """Fetches that wait for bytes, by connection."""
@@ -85,6 +78,18 @@ class Node:
         self._build_cluster(config, directories)
         self.link = ControllerLink(
             self.outbox, self.cluster.handle_locally, self.cluster.active_controller, config.request_timeout_ms
+        )
+        assignments = DirectoryAssignments(
+            config.node_id, self.outbox, self.link.ask, lambda: self.lifecycle.broker_epoch
+        )
+        self.broker = Broker(
+            config.node_id,
+            config,
+            self.replicas,
+            self.outbox,
+            lambda: self.cluster.image,
+            lambda: self.lifecycle.broker_epoch,
+            assignments,
         )
         self.lifecycle = BrokerLifecycle(
             config,

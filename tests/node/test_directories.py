@@ -1,0 +1,112 @@
+"""Two log directories: one fails, the other goes on serving, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.node.support import TOPIC, OneNode, partitions_of, values_of
+from tidelog.effects import Flush
+from tidelog.errors import ErrorCode
+from tidelog.replica.directory import META_PROPERTIES, MetaProperties
+from tidelog.sim.disk import SimulatedDisk
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+SECOND = "/data2"
+
+
+class TwoDirectories(OneNode):
+    """A node whose second directory is a disk of its own."""
+
+    def __init__(self, partitions: int = 4) -> None:
+        super().__init__(partitions=partitions, log_dirs=f"/data,{SECOND}")
+
+    def start_all(self) -> None:
+        host = self.world.hosts[1]
+        if len(host.disks) == 1:
+            disk = SimulatedDisk(SECOND)
+            meta = MetaProperties(self.cluster_id, 1, self.world.chance.uuid()).to_bytes()
+            disk.apply_flush(Flush(0, disk, replacements=[(META_PROPERTIES, meta)], directories=[""]))
+            host.disks.append(disk)
+        super().start_all()
+
+    @property
+    def second(self) -> SimulatedDisk:
+        return self.world.hosts[1].disks[1]
+
+    def held_by(self, disk: SimulatedDisk) -> set[int]:
+        return {int(name.rpartition("-")[2]) for name in disk.list("") if name.startswith(f"{TOPIC}-")}
+
+    def leaders(self) -> dict[int, int]:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+        topic = self.ask(1, ApiKey.METADATA, 12, request).topics[0]
+        return {one.partition_index: one.leader_id for one in topic.partitions}
+
+
+def test_partitions_spread_over_the_directories() -> None:
+    node = TwoDirectories()
+    assert len(node.held_by(node.second)) == 2
+    assert node.held_by(node.second) | node.held_by(node.world.hosts[1].disks[0]) == {0, 1, 2, 3}
+
+
+def test_the_controller_learns_where_replicas_lie() -> None:
+    node = TwoDirectories()
+    core = node.process(1).node
+
+    def known() -> bool:
+        topic = core.image.topic(TOPIC)
+        assert topic is not None
+        return all(
+            topic.partitions[index].directories == (core.replicas.partitions[(TOPIC, index)].directory_id,)
+            for index in range(4)
+        )
+
+    assert node.world.run_until(known, within_ms=5_000)
+
+
+def test_one_directory_fails_the_other_goes_on() -> None:
+    node = TwoDirectories()
+    node.world.run_for(1_000)
+    node.produce({index: node.batch(b"kept") for index in range(4)})
+    lost = node.held_by(node.second)
+    node.second.fail("append", reason="input/output error")
+    node.second.fail("flush", reason="input/output error")
+    answers = node.produce({index: node.batch(b"more") for index in range(4)})
+    assert {index for index, one in answers.items() if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR} == lost
+    assert {index for index, one in answers.items() if one.error_code == 0} == {0, 1, 2, 3} - lost
+    assert node.world.run_until(lambda: {index for index, leader in node.leaders().items() if leader == -1} == lost)
+    described: Any = node.ask(1, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
+    assert {one.log_dir: one.error_code for one in described.results} == {
+        "/data": 0,
+        SECOND: ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+    node.second.heal()
+    node.world.kill(1)
+    node.start_all()
+    assert node.world.run_until(lambda: -1 not in node.leaders().values()), "a repaired disk serves again"
+    for index in range(4):
+        found = values_of(partitions_of(node.fetch({index: 0}))[index])
+        assert found == ([b"kept"] if index in lost else [b"kept", b"more"])
+
+
+def test_a_deleted_topic_leaves_nothing_behind() -> None:
+    from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+
+    node = TwoDirectories()
+    node.ask(1, ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=1_000))
+    node.world.run_for(120_000)
+    for disk in node.world.hosts[1].disks:
+        assert not [name for name in disk.list("") if name.startswith(TOPIC)]
+
+
+def test_a_topic_made_again_under_its_name_starts_empty() -> None:
+    from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+
+    node = TwoDirectories()
+    node.produce({index: node.batch(b"old") for index in range(4)})
+    node.ask(1, ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=1_000))
+    node.create(TOPIC, 4)
+    node.produce({0: node.batch(b"new")})
+    assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"new"]
+    assert values_of(partitions_of(node.fetch({1: 0}))[1]) == []
