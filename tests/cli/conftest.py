@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -21,6 +23,15 @@ class Outcome(NamedTuple):
 
 
 Tidelog = Callable[..., Outcome]
+
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+@pytest.fixture(autouse=True)
+def source_tree_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that a test starts run this source tree and never an installed release."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [SOURCE, os.environ.get("PYTHONPATH")])))
 
 
 @pytest.fixture

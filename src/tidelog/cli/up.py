@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tidelog.cli.frame import Exit, Parser, add_json, name_and_value, port_number, positive_integer, seconds_as_ms
@@ -70,32 +72,40 @@ def run(arguments: argparse.Namespace) -> int:
     plan = plan_cluster(arguments.dir, arguments.nodes, arguments.controllers, arguments.port)
     configs = check_cluster(plan, settings)
     supervisor = Supervisor(plan)
-    _catch_signals()
-    try:
-        check_ports(plan)
-        prepare_cluster(plan, configs)
-        supervisor.start()
-        _wait_until_ready(supervisor, arguments.timeout_ms)
-        _say_ready(plan.bootstrap, arguments.json)
-        if arguments.detach:
-            supervisor.leave()
-            return Exit.OK
-        _watch(supervisor)
-    except _StopAsked:
-        return _stop(supervisor)
-    except BaseException:
+    with _signals_ask_to_stop():
+        try:
+            check_ports(plan)
+            prepare_cluster(plan, configs)
+            supervisor.start()
+            _wait_until_ready(supervisor, arguments.timeout_ms)
+            _say_ready(plan.bootstrap, arguments.json)
+            if arguments.detach:
+                supervisor.leave()
+                return Exit.OK
+            _watch(supervisor)
+        except _StopAsked:
+            return _stop(supervisor)
+        except BaseException:
+            _stop(supervisor)
+            raise
         _stop(supervisor)
-        raise
-    _stop(supervisor)
-    return Exit.FAILED
+    return Exit.FAILED  # all nodes have ended by themselves
 
 
-def _catch_signals() -> None:
+@contextmanager
+def _signals_ask_to_stop() -> Iterator[None]:
     def stop(number: int, frame: Any) -> NoReturn:
         raise _StopAsked
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup, and shells for what they put into the background
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stop(supervisor: Any) -> int:
