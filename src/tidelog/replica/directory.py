@@ -98,6 +98,11 @@ class LogDirectory:
         self.storage.replace(name, checkpoints.to_bytes(offsets))
         self._written[name] = offsets
 
+    def durable_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> tuple[str, bytes]:
+        """The same as a replacement of a flush, for whoever must know that it is on the medium."""
+        self._written[name] = offsets
+        return name, checkpoints.to_bytes(offsets)
+
 
 def _read_clean_shutdown(storage: Storage) -> tuple[bool, int]:
     """Whether the last stop was clean, and the broker epoch it ended in (-1 when the file does not say)."""

@@ -243,10 +243,13 @@ class Fetcher:
             elif data.error_code != ErrorCode.NONE:
                 self._delay(copy)
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                self._set_aside(copy)
                 self._replicas.truncate_to_leader(
-                    partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+                    partition,
+                    data.diverging_epoch.epoch,
+                    data.diverging_epoch.end_offset,
+                    lambda: self._take_back(copy),
                 )
-                self._moved(copy)
             else:
                 copy.delay_ms = FIRST_DELAY_MS
                 records = data.records
@@ -269,6 +272,11 @@ class Fetcher:
 
     def _delay(self, copy: _Copy) -> None:
         """Leave a partition out for a moment; metadata that explains the refusal is usually on its way."""
+        self._set_aside(copy)
+        self._outbox.after(copy.delay_ms, lambda: self._take_back(copy))
+        copy.delay_ms = min(copy.delay_ms * 2, self._replicas.config.replica_fetch_backoff_ms)
+
+    def _set_aside(self, copy: _Copy) -> None:
         key = (copy.partition.topic_id, copy.partition.index)
         copy.delayed = True
         self._changed.pop(key, None)
@@ -276,24 +284,23 @@ class Fetcher:
             copy.told = None
             self._forgotten[key] = None
 
-        def resume() -> None:
-            if self._copies.get(key) is copy:
-                copy.delayed = False
-                self._forgotten.pop(key, None)
-                self._changed[key] = None
-                self._schedule()
-
-        self._outbox.after(copy.delay_ms, resume)
-        copy.delay_ms = min(copy.delay_ms * 2, self._replicas.config.replica_fetch_backoff_ms)
+    def _take_back(self, copy: _Copy) -> None:
+        key = (copy.partition.topic_id, copy.partition.index)
+        if self._copies.get(key) is copy and copy.delayed:
+            copy.delayed = False
+            self._forgotten.pop(key, None)
+            self._changed[key] = None
+            self._schedule()
 
     # --- a log that does not overlap with the leader's ---
 
     def _find_start(self, copy: _Copy) -> None:
         """Ask where the leader's log starts and ends, then begin inside it."""
-        self._delay(copy)
         address = self._address(self._leader_id)
         if address is None:
+            self._delay(copy)
             return
+        self._set_aside(copy)
         partition = copy.partition
         wanted = [
             ListOffsetsPartition(
@@ -305,10 +312,11 @@ class Fetcher:
 
         def answered(response: Any, error: str | None) -> None:
             if error is not None or response.topics[0].partitions[0].error_code:
-                return  # the delayed partition will be refused again, and we ask again
+                self._delay(copy)  # it will be refused again, and we ask again
+                return
             found.append(response.topics[0].partitions[0].offset)
             if len(found) == len(wanted) and partition.role is Role.FOLLOWER:
-                self._replicas.start_within(partition, *found)
+                self._replicas.start_within(partition, found[0], found[1], lambda: self._take_back(copy))
 
         for one in wanted:
             request = ListOffsetsRequest(

@@ -185,23 +185,38 @@ class Replicas:
 
     def append_from_leader(self, partition: Partition, records: memoryview) -> None:
         """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
-        if int.from_bytes(records[:8], "big") == partition.log.log_end_offset:
-            partition.log.append_as_follower(records)
+        log = partition.log
+        first_offset = int.from_bytes(records[:8], "big")
+        if first_offset < log.log_end_offset and log.log_start_offset == log.log_end_offset:
+            # The leader's log starts in the middle of a batch (DeleteRecords): an empty copy takes the batch whole.
+            start_offset = log.log_start_offset
+            log.truncate_fully_and_start_at(first_offset)
+            log.append_as_follower(records, self._outbox.now_ms)
+            log.raise_log_start(start_offset)
+            self.appended(partition, len(records))
+        elif first_offset >= log.log_end_offset:  # compaction leaves gaps
+            log.append_as_follower(records, self._outbox.now_ms)
             self.appended(partition, len(records))
 
-    def truncate_to_leader(self, partition: Partition, leader_epoch: int, leader_end_offset: int) -> None:
+    def truncate_to_leader(
+        self, partition: Partition, leader_epoch: int, leader_end_offset: int, then: Callable[[], None]
+    ) -> None:
         """Cut our log where it parts from the leader's: at the end of the last epoch both have (KIP-101, KIP-279)."""
         _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
-        self._truncate(partition, min(max(own_end_offset, 0), leader_end_offset), f"epoch {leader_epoch} ends there")
+        cut_at = min(max(own_end_offset, partition.log.log_start_offset), leader_end_offset)
+        self._truncate(partition, cut_at, f"epoch {leader_epoch} ends there", then)
 
-    def start_within(self, partition: Partition, leader_start_offset: int, leader_end_offset: int) -> None:
+    def start_within(
+        self, partition: Partition, leader_start_offset: int, leader_end_offset: int, then: Callable[[], None]
+    ) -> None:
         """Our log and the leader's do not overlap: cut to its end, or begin again at its start."""
-        storage = self.directory_of(partition).storage
+        log = partition.log
         try:
-            if leader_end_offset < partition.log.log_end_offset:
-                self._truncate(partition, leader_end_offset, "the leader's log ends there")
-            elif partition.log.log_end_offset < leader_start_offset:
-                partition.log.truncate_fully_and_start_at(leader_start_offset)
+            if leader_end_offset < log.log_end_offset:
+                self._truncate(partition, leader_end_offset, "the leader's log ends there", then)
+                return
+            if log.log_end_offset < leader_start_offset:
+                log.truncate_fully_and_start_at(leader_start_offset, self._outbox.now_ms)
                 partition.high_watermark = leader_start_offset
                 self._outbox.tell(
                     "log-restarted",
@@ -210,17 +225,35 @@ class Replicas:
                     offset=leader_start_offset,
                     reason="the leader's log starts there",
                 )
+            self._recovery_point_lowered(partition, then)
         except StorageError as error:
-            self.storage_failed(storage, error)
+            self.storage_failed(self.directory_of(partition).storage, error)
 
-    def _truncate(self, partition: Partition, offset: int, reason: str) -> None:
+    def _truncate(self, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:
         log = partition.log
-        if offset >= log.log_end_offset:
-            return
-        cut = log.log_end_offset - offset
-        log.truncate_to(offset)
-        partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
-        self._outbox.tell("log-truncated", partition=repr(partition), offset=offset, records=cut, reason=reason)
+        if offset < log.log_end_offset:
+            cut = log.log_end_offset - offset
+            log.truncate_to(offset, self._outbox.now_ms)
+            partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
+            self._outbox.tell(
+                "log-truncated", partition=repr(partition), offset=log.log_end_offset, records=cut, reason=reason
+            )
+        self._recovery_point_lowered(partition, then)
+
+    def _recovery_point_lowered(self, partition: Partition, then: Callable[[], None]) -> None:
+        """Continue once the checkpoint has the lower point: a crash would else trust new bytes it never checked."""
+        directory = self.directory_of(partition)
+
+        def written(error: str | None) -> None:
+            if error is not None:
+                self.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
+            else:
+                then()
+
+        offsets = self._offsets_in(directory, lambda one: one.log.recovery_point)
+        self._outbox.flush(
+            directory.storage, written, replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
+        )
 
     def _flush_timer_due(self, partition: Partition) -> None:
         self._flush_timers.discard(partition)
@@ -309,16 +342,21 @@ class Replicas:
         for directory in self.directories:
             if not directory.online:
                 continue
-            offsets: dict[TopicPartition, int] = {}
-            for key, partition in self.partitions.items():
-                if partition.directory_id == directory.directory_id and partition.role is not Role.OFFLINE:
-                    offset = offset_of(partition)
-                    if offset is not None:
-                        offsets[key] = offset
             try:
-                directory.write_checkpoint(name, offsets)
+                directory.write_checkpoint(name, self._offsets_in(directory, offset_of))
             except StorageError as error:
                 self.storage_failed(directory.storage, error)
+
+    def _offsets_in(
+        self, directory: LogDirectory, offset_of: Callable[[Partition], int | None]
+    ) -> dict[TopicPartition, int]:
+        offsets: dict[TopicPartition, int] = {}
+        for key, partition in self.partitions.items():
+            if partition.directory_id == directory.directory_id and partition.role is not Role.OFFLINE:
+                offset = offset_of(partition)
+                if offset is not None:
+                    offsets[key] = offset
+        return offsets
 
     def forget_old_records(self) -> None:
         """Roll what is due by time and delete segments past retention, never above the high watermark."""
