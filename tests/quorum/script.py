@@ -1,16 +1,19 @@
 """Scripts: a command, a line `----`, and what happened. `REWRITE_SCRIPTS=1` writes down what happens now.
 
-voters 1 2 3 [static]      the machines, formatted; must come first
-machine 4 [broker]         one more, not a voter
-start 1 2 | kill 1 | power-loss 1 | wipe 1 | pause 1 | resume 1
-cut 1-2 | silence 1-2      break a link, with or without the ends noticing; heal mends all
-run 500                    let 500 ms pass
-leader [30000]             let time pass until a leader may serve, at most so long
-append 1 a=1 b=2           have node 1 append records
-snapshot 1 | clean 1       have it write a snapshot of its state; have its log begin after the newest one
-resign 1 | lost 1          a clean stop; the connection to its leader broke
-add 1 4 | remove 1 3       ask node 1 to make node 4 a voter; to remove node 3
-describe 1 | state | log | messages on|off
+Commands:
+    voters 1 2 3 [static] [NAME=VALUE]   the machines, formatted, and settings; must come first
+    machine 4 [broker]         one more, not a voter
+    slow 1 2000                its disk takes so many ms to flush
+    start 1 2 | kill 1 | power-loss 1 | wipe 1 | pause 1 | resume 1
+    cut 1-2 | silence 1-2      break a link, with or without the ends noticing (1>2: one way); heal mends all
+    run 500                    let 500 ms pass
+    leader [30000]             let time pass until a leader may serve, at most so long
+    append 1 a=1 b=2           have node 1 append records
+    snapshot 1 | clean 1       have it write a snapshot of its state; have its log begin after the newest one
+    resign 1 | lost 1          a clean stop; the connection to its leader broke
+    campaign 5                 have it ask for votes now, without asking first
+    add 1 4 | remove 1 3       ask node 1 to make node 4 a voter; to remove node 3
+    describe 1 | state | log | messages on|off
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.quorum.world import LISTENER, World, address, record
+from tests.quorum.world import CLUSTER, LISTENER, World, address, record
 from tidelog.errors import ErrorCode, TidelogError
+from tidelog.quorum import QuorumSettings, RoleName
 from tidelog.quorum.metadata_log import TOPIC
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages import add_raft_voter, describe_quorum, remove_raft_voter
@@ -37,8 +41,10 @@ class Script:
         """What happened, line by line."""
         name, *arguments = command.split()
         if name == "voters":
-            static = "static" in arguments
-            self.world = World(1, [int(text) for text in arguments if text != "static"], static=static)
+            values = dict(text.split("=") for text in arguments if "=" in text)
+            settings = QuorumSettings(**{name: int(value) for name, value in values.items()})
+            node_ids = [int(text) for text in arguments if text.isdigit()]
+            self.world = World(1, node_ids, static="static" in arguments, settings=settings)
             self.world.delay_ms = self.world.flush_delay_ms = (1, 1)
             return []
         self.world.lines = []
@@ -67,6 +73,9 @@ class Script:
     def do_wipe(self, node_id: str) -> None:
         self.world.wipe(int(node_id))
 
+    def do_slow(self, node_id: str, delay_ms: str) -> None:
+        self.world.nodes[int(node_id)].flush_delay_ms = (int(delay_ms), int(delay_ms))
+
     def do_pause(self, node_id: str) -> None:
         self.world.nodes[int(node_id)].paused = True
 
@@ -79,8 +88,10 @@ class Script:
 
     def do_silence(self, *links: str) -> None:
         for link in links:
-            one, other = map(int, link.split("-"))
-            self.world.cut_link(one, other, silently=True)
+            if ">" in link:
+                self.world.cut.add(tuple(map(int, link.split(">"))))  # type: ignore[arg-type]
+            else:
+                self.world.cut_link(*map(int, link.split("-")), silently=True)
 
     def do_heal(self) -> None:
         self.world.heal()
@@ -127,9 +138,21 @@ class Script:
         node = self.world.nodes[int(node_id)]
         node.step(node.quorum.leader_connection_lost)
 
+    def do_campaign(self, node_id: str) -> None:
+        node = self.world.nodes[int(node_id)]
+
+        def stand() -> None:
+            elections = node.quorum._elections
+            elections._become_prospective(None)
+            if node.quorum.role is RoleName.PROSPECTIVE:
+                elections._become_candidate()
+
+        node.step(stand)
+
     def do_add(self, node_id: str, voter_id: str) -> list[str]:
         host, port = address(int(voter_id))
         body = add_raft_voter.AddRaftVoterRequest(
+            cluster_id=CLUSTER,
             timeout_ms=3000,
             voter_id=int(voter_id),
             voter_directory_id=self.world.nodes[int(voter_id)].directory_id,
@@ -140,7 +163,9 @@ class Script:
     def do_remove(self, node_id: str, voter_id: str) -> list[str]:
         voter = self.world.nodes[int(node_id)].quorum.voters.get(int(voter_id))
         assert voter is not None
-        body = remove_raft_voter.RemoveRaftVoterRequest(voter_id=voter.id, voter_directory_id=voter.key.directory_id)
+        body = remove_raft_voter.RemoveRaftVoterRequest(
+            cluster_id=CLUSTER, voter_id=voter.id, voter_directory_id=voter.key.directory_id
+        )
         return self._ask(node_id, ApiKey.REMOVE_RAFT_VOTER, 0, body)
 
     def _ask(self, node_id: str, api_key: int, version: int, body: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 from tests.quorum.world import Node, World, record
@@ -71,14 +72,11 @@ class CheckedWorld(World):
             if node.up:
                 start = node.quorum.log_start_offset
                 logs[node.id] = {start + index: entry for index, entry in enumerate(node.log())}
-        for one in logs:
-            for other in logs:
-                if one < other:
-                    both = sorted(logs[one].keys() & logs[other].keys())
-                    equal = [offset for offset in both if logs[one][offset][0] == logs[other][offset][0]]
-                    for offset in both:
-                        if equal and offset <= equal[-1]:
-                            assert logs[one][offset] == logs[other][offset], f"{one} and {other} differ at {offset}"
+        for (one, left), (other, right) in combinations(logs.items(), 2):
+            both = sorted(left.keys() & right.keys())
+            last_equal = max((offset for offset in both if left[offset][0] == right[offset][0]), default=-1)
+            for offset in both:
+                assert offset > last_equal or left[offset] == right[offset], f"{one} and {other} differ at {offset}"
 
 
 def play(seed: int, steps: int = 120) -> CheckedWorld:
@@ -90,6 +88,9 @@ def play(seed: int, steps: int = 120) -> CheckedWorld:
     world.flush_delay_ms = random.choice([(0, 1), (1, 10), (1, 50)])
     observer = world.add_machine(90, broker=True)
     world.start()
+    for node in world.nodes.values():
+        if random.random() < 0.3:
+            node.flush_delay_ms = random.choice([(20, 100), (200, 800)])
     voters = [node for node in world.nodes.values() if node is not observer]
     for step in range(steps):
         world.run(random.randint(1, 400))
@@ -114,6 +115,8 @@ def fault(world: CheckedWorld, voters: list[Node], step: int) -> None:
         power = random.random() < 0.5
         world.seen["power" if power else "kill"] += 1
         world.kill(node.id, power=power)
+        if random.random() < 0.5:
+            node.start()
     elif kind < 0.75:
         for down in world.nodes.values():
             if not down.up and random.random() < 0.7:
@@ -145,7 +148,7 @@ def settle(world: CheckedWorld) -> None:
     world.drop_rate = 0.0
     world.delay_ms, world.flush_delay_ms = (1, 5), (1, 5)
     for node in world.nodes.values():
-        node.paused = False
+        node.paused, node.flush_delay_ms = False, None
         if not node.up:
             node.start()
     assert world.run(60_000, until=lambda: world.leader() is not None), "no leader although nothing is broken"

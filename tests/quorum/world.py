@@ -103,6 +103,8 @@ class Node:
         self.up = False
         self.halted: str | None = None
         self.paused = False
+        self.flush_delay_ms: tuple[int, int] | None = None
+        """Where its disk is slower than the others'."""
         self._woken_at: int | None = None
         self._last: tuple[RoleName, int] | None = None
 
@@ -176,7 +178,7 @@ class Node:
                     error = flush.finish()
                     self.step(lambda: self.outbox.resume(effect.token, error))
 
-            self.world.at(self.world.now_ms + self.world.flush_ms(), flushed)
+            self.world.at(self.world.now_ms + self.world.flush_ms(self), flushed)
         elif isinstance(effect, Send):
             self.world.send(self, effect)
         elif isinstance(effect, Reply):
@@ -298,8 +300,8 @@ class World:
         self.now_ms = end_ms
         return False
 
-    def flush_ms(self) -> int:
-        return self.random.randint(*self.flush_delay_ms)
+    def flush_ms(self, node: Node) -> int:
+        return self.random.randint(*(node.flush_delay_ms or self.flush_delay_ms))
 
     # --- network ---
 

@@ -105,8 +105,9 @@ class Core:
 
     @property
     def leader_id(self) -> int | None:
-        """The leader of this epoch as far as known; none once it resigned."""
-        return None if isinstance(self.role, Resigned) else self.election.leader_id
+        """The leader of this epoch as far as known; not this replica once it resigned."""
+        leader_id = self.election.leader_id
+        return None if leader_id == self.identity.node_id and self.role.name is not RoleName.LEADER else leader_id
 
     def leader_peer(self) -> Peer | None:
         """Where the leader of this epoch is reached."""

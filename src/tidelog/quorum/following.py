@@ -42,6 +42,7 @@ from tidelog.wire.messages.fetch import (
 )
 
 FETCH_VERSION = 18
+FETCH_TIMEOUT_SPREAD_DIVISOR = 4
 
 
 class Following:
@@ -69,7 +70,12 @@ class Following:
         self._fetch(role)
 
     def _restart_fetch_timer(self, role: Follower) -> None:
-        self._set_fetch_timer(role, self._core.settings.controller_quorum_fetch_timeout_ms)
+        # Never shorter than asked for, and at random longer: the followers of a leader that went silent all fetched
+        # last at the same time, and would split their votes.
+        settings = self._core.settings
+        spread_ms = max(settings.controller_quorum_election_timeout_ms // FETCH_TIMEOUT_SPREAD_DIVISOR, 1)
+        delay_ms = settings.controller_quorum_fetch_timeout_ms + self._core.outbox.chance.below(spread_ms)
+        self._set_fetch_timer(role, delay_ms)
 
     def _set_fetch_timer(self, role: Follower, delay_ms: int) -> None:
         if role.fetch_timer is not None:
@@ -153,6 +159,8 @@ class Following:
             -1 if partition is None or partition.current_leader is None else partition.current_leader.leader_epoch
         )
         if partition is None or partition.error_code != ErrorCode.NONE or told_epoch != core.epoch:
+            if not core.is_voter:
+                self._search(role)
             self._fetch_later(role)
             return
         role.has_fetched = True
