@@ -194,7 +194,7 @@ def test_nodes_left_running_keep_others_out_too(plan: ClusterPlan) -> None:
         Supervisor(plan)
     state = read_state(plan.directory)
     assert state is not None
-    state.supervisor = ProcessName(1 << 22, "gone")
+    state = state._replace(supervisor=ProcessName(1 << 22, "gone"))
     assert stop_cluster(state, 10_000) == []
     Supervisor(plan).stop(0)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.client.backoff import Deadline, error_of, raise_for
 from tidelog.client.client import Client, TopicPartition
@@ -59,8 +58,7 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigView:
+class ConfigView(NamedTuple):
     """A setting, its value, and where that comes from."""
 
     name: str

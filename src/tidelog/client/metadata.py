@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -13,8 +12,7 @@ from tidelog.wire.uuids import ZERO_UUID
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(NamedTuple):
     """A broker as it advertises itself."""
 
     broker_id: int
@@ -23,23 +21,21 @@ class Broker:
     rack: str | None = None
 
 
-@dataclass(slots=True)
-class PartitionView:
+class PartitionView(NamedTuple):
     """A partition as the last answer about it told."""
 
     partition: int
     leader: int
     leader_epoch: int
-    replicas: list[int] = field(default_factory=list)
-    isr: list[int] = field(default_factory=list)
-    offline: list[int] = field(default_factory=list)
-    eligible_leaders: list[int] = field(default_factory=list)
+    replicas: list[int]
+    isr: list[int]
+    offline: list[int]
+    eligible_leaders: list[int]
     """Replicas outside the ISR that may lead without loss (KIP-966); known from DescribeTopicPartitions only."""
-    last_known_eligible: list[int] = field(default_factory=list)
+    last_known_eligible: list[int]
 
 
-@dataclass(slots=True)
-class TopicView:
+class TopicView(NamedTuple):
     """A topic as the last answer about it told."""
 
     name: str
@@ -103,7 +99,8 @@ class Metadata:
             self.brokers[endpoint.node_id] = Broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
         if leader.leader_id not in self.brokers:
             return False
-        known.leader, known.leader_epoch = leader.leader_id, leader.leader_epoch
+        assert view is not None
+        view.partitions[partition] = known._replace(leader=leader.leader_id, leader_epoch=leader.leader_epoch)
         return True
 
 
@@ -116,6 +113,8 @@ def _topic_view(topic: MetadataResponseTopic) -> TopicView:
             partition.replica_nodes,
             partition.isr_nodes,
             partition.offline_replicas,
+            [],
+            [],
         )
         for partition in topic.partitions
     }

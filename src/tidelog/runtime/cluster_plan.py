@@ -11,7 +11,7 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.config import parse_properties
 from tidelog.errors import ConfigError, DirectoryError, TidelogError
@@ -35,8 +35,7 @@ _OWNED_SETTINGS = (
 """What makes the cluster one cluster; decided here and not by --set."""
 
 
-@dataclass(frozen=True)
-class NodePlan:
+class NodePlan(NamedTuple):
     """One process to be: who it is and where it listens."""
 
     node_id: int
@@ -68,8 +67,7 @@ class NodePlan:
         return [port for port in (self.port, self.controller_port) if port is not None]
 
 
-@dataclass(frozen=True)
-class ClusterPlan:
+class ClusterPlan(NamedTuple):
     """Every process of a local cluster, brokers first."""
 
     directory: str

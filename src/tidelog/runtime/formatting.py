@@ -13,24 +13,25 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.config import NodeConfig, format_properties
-from tidelog.controller.bootstrap import format_records
 from tidelog.errors import ConfigError, DirectoryError
-from tidelog.outbox import Chance
-from tidelog.quorum import bootstrap, snapshot
-from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
-from tidelog.replica.directory import META_PROPERTIES, MetaProperties
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan
-from tidelog.runtime.files import DirectoryStorage, write_whole
 from tidelog.wire.uuids import to_text
 
+if TYPE_CHECKING:
+    from tidelog.quorum.voters import VoterSet
+    from tidelog.replica.directory import MetaProperties
+
+# The rooms that know what is in the files are imported where they are needed: a cluster is formatted once, and started
+# many times.
+
+META_PROPERTIES = "meta.properties"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 
 
-@dataclass(frozen=True)
-class FormattedDirectory:
+class FormattedDirectory(NamedTuple):
     """What became of one directory."""
 
     path: str
@@ -41,11 +42,15 @@ class FormattedDirectory:
 
 def new_uuid() -> bytes:
     """A fresh id for a cluster or a directory."""
+    from tidelog.outbox import Chance
+
     return Chance(secrets.randbits(64)).uuid()
 
 
 def standalone_voters(config: NodeConfig) -> VoterSet:
     """This node as the only voter, with a fresh directory id."""
+    from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
+
     if not config.is_controller:
         raise ConfigError("process.roles: a node that is no controller cannot be the only voter")
     endpoints = {entry.name: (entry.host or HOST, entry.port) for entry in config.controller_addresses[:1]}
@@ -64,6 +69,10 @@ def format_node(
 
     `voters` is None where they are named in the properties file (kraft.version 0) or will be learnt from others.
     """
+    from tidelog.controller.bootstrap import format_records
+    from tidelog.quorum import bootstrap, snapshot
+    from tidelog.replica.directory import MetaProperties
+
     paths = list(dict.fromkeys((config.metadata_directory, *config.log_dirs)))
     before = {path: read_meta_properties(path) for path in paths}
     for path, meta in before.items():
@@ -95,9 +104,17 @@ def format_node(
 
 def read_meta_properties(path: str) -> MetaProperties | None:
     """Whose a directory is; None when it is nobody's yet."""
-    if not os.path.exists(os.path.join(path, META_PROPERTIES)):
+    if not is_formatted(path):
         return None
+    from tidelog.replica.directory import MetaProperties
+    from tidelog.runtime.files import DirectoryStorage
+
     return MetaProperties.read(DirectoryStorage(path))
+
+
+def is_formatted(path: str) -> bool:
+    """Whether a directory is somebody's."""
+    return os.path.exists(os.path.join(path, META_PROPERTIES))
 
 
 def check_cluster(plan: ClusterPlan, settings: Mapping[str, str]) -> list[NodeConfig]:
@@ -107,15 +124,19 @@ def check_cluster(plan: ClusterPlan, settings: Mapping[str, str]) -> list[NodeCo
 
 def prepare_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
     """Write every node's properties file, and format the directories when they are new."""
-    metas = [read_meta_properties(node.data_directory) for node in plan.nodes]
-    if any(metas) and not all(metas):
-        missing = next(node for node, meta in zip(plan.nodes, metas, strict=True) if meta is None)
-        raise DirectoryError(f"{missing.data_directory} is not formatted although other nodes' directories are")
+    missing = [node.data_directory for node in plan.nodes if not is_formatted(node.data_directory)]
+    if missing and len(missing) < len(plan.nodes):
+        raise DirectoryError(f"{missing[0]} is not formatted although other nodes' directories are")
     for node, config in zip(plan.nodes, configs, strict=True):
         os.makedirs(node.data_directory, exist_ok=True)
         _write_durably(node.properties_path, format_properties(dict(config.given)).encode())
-    if any(metas):
-        return
+    if missing:
+        _format_cluster(plan, configs)
+
+
+def _format_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
+    from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
+
     voters = VoterSet(
         Voter(ReplicaKey(node.node_id, new_uuid()), {"CONTROLLER": (HOST, node.controller_port)})
         for node in plan.nodes
@@ -128,6 +149,8 @@ def prepare_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
 
 def _write_durably(path: str, content: bytes) -> None:
     """Old or new after a power loss, never half."""
+    from tidelog.runtime.files import write_whole
+
     directory = os.path.dirname(path)
     os.makedirs(directory, exist_ok=True)
     write_whole(path + ".tmp", content, flush=True)

@@ -12,15 +12,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _HAS_PROC = sys.platform.startswith("linux")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _POLL_SECONDS = 0.01
 
 
-@dataclass(frozen=True)
-class ProcessName:
+class ProcessName(NamedTuple):
     """A process that no other process will ever be taken for."""
 
     pid: int

@@ -17,8 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.errors import DirectoryError
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan
@@ -29,8 +28,7 @@ _LOG_KEPT_BYTES = 10_000_000
 """A node's log file longer than this is put aside when the node starts."""
 
 
-@dataclass
-class NodeRecord:
+class NodeRecord(NamedTuple):
     """A node process as the state file keeps it."""
 
     node_id: int
@@ -58,13 +56,12 @@ class NodeRecord:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-@dataclass
-class ClusterState:
+class ClusterState(NamedTuple):
     """The state file: who was started."""
 
     directory: str
     supervisor: ProcessName
-    nodes: list[NodeRecord] = field(default_factory=list)
+    nodes: list[NodeRecord]
 
     @property
     def processes(self) -> list[ProcessName]:
@@ -136,8 +133,7 @@ def read_state(directory: str) -> ClusterState | None:
     return ClusterState(directory, supervisor, nodes)
 
 
-@dataclass(frozen=True)
-class NodeStatus:
+class NodeStatus(NamedTuple):
     """How one node is, for people and programs."""
 
     node_id: int
@@ -215,7 +211,7 @@ class Supervisor:
         except BaseException:
             os.close(self._lock)
             raise
-        self.state = ClusterState(plan.directory, name_process(os.getpid()))
+        self.state = ClusterState(plan.directory, name_process(os.getpid()), [])
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, command: Sequence[str] = (sys.executable, "-m", "tidelog", "node")) -> None:
