@@ -365,6 +365,15 @@ class NodeSettings(SettingsBase):
     broker_connection_loss_grace_ms: int = int32(
         200, NODE, "How long a broker whose connection broke has to come back before it is fenced.", low=0, ours=True
     )
+    replication_events_enable: bool = boolean(
+        True,
+        NODE,
+        "Whether elections, ISR changes, truncations and positions are written to the topic __replication_events.",
+        ours=True,
+    )
+    replication_events_buffer_max_records: int = int32(
+        10_000, NODE, "Events that may wait to be written; further ones are dropped and counted.", low=1, ours=True
+    )
     initial_broker_registration_timeout_ms: int = int32(
         60_000, NODE, "A broker that cannot register for this long stops.", low=1
     )
