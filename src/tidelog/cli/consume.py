@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, positive_integer, whole_number
@@ -58,24 +59,24 @@ def run(arguments: argparse.Namespace) -> int:
     out = sys.stdout.buffer
     left = arguments.max
     with Client(arguments.bootstrap, client_id="tidelog-consume", timeout_ms=arguments.timeout_ms) as client:
-        for records in _rounds(client, arguments, start):
-            lines = []
-            for record in records if left is None else records[:left]:
+        for answer in _answers(client, arguments, start):
+            for record in islice(answer, left):
                 if arguments.json_lines:
-                    lines.append(json.dumps(json_fields(record), ensure_ascii=False).encode())
+                    out.write(json.dumps(json_fields(record), ensure_ascii=False).encode() + b"\n")
                 else:
-                    lines.append(_line(record, separator, arguments.headers))
-            out.write(b"".join(line + b"\n" for line in lines))
+                    out.write(_line(record, separator, arguments.headers) + b"\n")
+                if left is not None:
+                    left -= 1
             out.flush()
-            if left is not None:
-                left -= len(lines)
-                if left <= 0:
-                    break
+            if left == 0:
+                break
     return Exit.OK
 
 
-def _rounds(client: Client, arguments: argparse.Namespace, start: tuple[str, int]) -> Iterator[list[ConsumedRecord]]:
-    """Records as they come, an answer at a time."""
+def _answers(
+    client: Client, arguments: argparse.Namespace, start: tuple[str, int]
+) -> Iterator[Iterator[ConsumedRecord]]:
+    """Records as they come, an answer at a time, each decoded while it is read."""
     from tidelog.client.consumer import Consumer
     from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
@@ -94,11 +95,9 @@ def _rounds(client: Client, arguments: argparse.Namespace, start: tuple[str, int
     if not arguments.follow:
         consumer.ends = ends
     while arguments.follow or any(consumer.positions[where] < ends[where] for where in wanted):
-        records = consumer.poll(500)
-        if not arguments.follow:
-            records = [one for one in records if one.offset < ends[one.topic, one.partition]]
-        if records:
-            yield records
+        for fetched in consumer.fetch(500):
+            end = 1 << 63 if arguments.follow else ends[fetched.topic, fetched.partition]
+            yield takewhile(lambda record, end=end: record.offset < end, consumer.decode(fetched))  # type: ignore[misc]
 
 
 def _starts(
