@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.controller.world import World
@@ -10,7 +12,7 @@ from tidelog.controller.records import FeatureLevelRecord
 from tidelog.errors import ConfigError
 
 
-def levels_of(records: list[tuple[object, int]]) -> dict[str, int]:
+def levels_of(records: Sequence[tuple[object, int]]) -> dict[str, int]:
     return {record.name: record.feature_level for record, _ in records if isinstance(record, FeatureLevelRecord)}
 
 

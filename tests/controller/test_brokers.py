@@ -142,6 +142,16 @@ def test_a_broker_that_leads_nothing_or_is_alone_stops_at_once() -> None:
     assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (), (1,))
 
 
+def test_who_was_let_stop_does_not_come_back_in_the_same_life() -> None:
+    world = World((1, 2))
+    world.create("t", replicas=[[1, 2]])
+    world.stop(1)
+    assert world.beat(1).is_fenced
+    world.pass_ms(world.config.broker_session_timeout_ms)
+    world.start(1, clean=True)
+    assert world.image.brokers[1].active
+
+
 def test_a_stopping_broker_is_not_taken_back_into_an_isr() -> None:
     world = World((1, 2, 3))
     world.create("t", replicas=[[1, 2, 3]])

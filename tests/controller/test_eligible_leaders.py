@@ -1,4 +1,4 @@
-"""Who may lead (KIP-966): in sync, else eligible, else the last known leader; and uncleanly only where that is allowed."""
+"""Who may lead (KIP-966): in sync, else eligible, else the last known leader; uncleanly only where that is allowed."""
 
 from __future__ import annotations
 

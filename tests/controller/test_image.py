@@ -116,9 +116,7 @@ def test_replicas_that_stay_keep_their_directories() -> None:
 
 
 def test_deleting_a_topic_takes_its_settings_along() -> None:
-    image = image_of(
-        *topic_records(), ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1")
-    )
+    image = image_of(*topic_records(), ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1"))
     image.apply(RemoveTopicRecord(topic_id=TOPIC_ID))
     assert image == MetadataImage()
 

@@ -27,7 +27,7 @@ def image_with(brokers: int, racks: list[str] | None = None, fenced: tuple[int, 
 
 
 def spread(rows: list[list[int]], brokers: int, *, leaders: bool) -> int:
-    counts = Counter({each: 0 for each in range(brokers)})
+    counts = Counter(dict.fromkeys(range(brokers), 0))
     counts.update(row[0] for row in rows) if leaders else counts.update(each for row in rows for each in row)
     return max(counts.values()) - min(counts.values())
 
@@ -50,7 +50,9 @@ def test_leaders_and_replicas_differ_by_at_most_one(brokers: int, partitions: in
     factor=st.integers(1, 6),
     seed=st.integers(0, 2**32),
 )
-def test_replicas_use_as_many_racks_as_there_are(racks: int, each: int, partitions: int, factor: int, seed: int) -> None:
+def test_replicas_use_as_many_racks_as_there_are(
+    racks: int, each: int, partitions: int, factor: int, seed: int
+) -> None:
     names = [f"rack{number}" for number in range(racks)]
     brokers = racks * each
     factor = min(factor, brokers)

@@ -84,9 +84,7 @@ class World:
             self.start(broker_id)
 
     def new_controller(self) -> Controller:
-        return Controller(
-            NODE_ID, CLUSTER_ID, self.config, self.outbox, self.append, next_offset=lambda: len(self.log)
-        )
+        return Controller(NODE_ID, CLUSTER_ID, self.config, self.outbox, self.append, next_offset=lambda: len(self.log))
 
     def append(self, records: list[VersionedRecord]) -> int:
         if not self.leading:
@@ -157,6 +155,8 @@ class World:
             if not self.hold:
                 self.commit()
         self.outbox.now_ms = end
+        if not self.hold:
+            self.commit()
 
     def registration(self, broker_id: int, **more: Any) -> BrokerRegistrationRequest:
         values: dict[str, Any] = {

@@ -94,7 +94,9 @@ def _next_state(
     if present is BrokerState.FENCED:
         if request.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
-        return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
+        # Who has said that it stops does not come back in the same life: no record can take that word back.
+        stays = not caught_up or request.want_fence or broker.in_controlled_shutdown
+        return BrokerState.FENCED if stays else BrokerState.UNFENCED
     if present is BrokerState.UNFENCED:
         if request.want_shut_down:
             # Nobody else is there to take the leaderships over or to hear of it, so there is nothing to wait for.
