@@ -123,7 +123,7 @@ class Tell:
         self.kind = kind
         self.fields = fields
         self.level = level
-        """info, warning or error."""
+        """debug (not logged, but for the event topic), info, warning or error."""
 
     def __repr__(self) -> str:
         return f"Tell({self.kind}, {dict(self.fields)})"

@@ -77,6 +77,8 @@ class Outbox:
         self._next_number = 1
         self._waiting: dict[int, Callable[..., None]] = {}
         """Continuations by token or request id: each is removed when it is called, so each is called at most once."""
+        self.on_tell: Callable[[str, Mapping[str, Any]], None] | None = None
+        """Hears of everything told, besides the people."""
         self._at_end_of_step: list[Callable[[], None]] = []
 
     # --- effects ---
@@ -126,11 +128,13 @@ class Outbox:
 
     def tell(self, kind: str, level: str = "info", /, **fields: Any) -> None:
         """Show something to people."""
-        self._effects.append(Tell(kind, fields, level))
+        self.tell_fields(kind, fields, level)
 
     def tell_fields(self, kind: str, fields: Mapping[str, Any], level: str = "info") -> None:
         """The same, for fields that are already a mapping."""
         self._effects.append(Tell(kind, fields, level))
+        if self.on_tell is not None:
+            self.on_tell(kind, fields)
 
     def halt(self, exit_code: int, reason: str) -> None:
         """End the process."""
@@ -149,7 +153,7 @@ class Outbox:
         return self.at(self.now_ms + delay_ms, callback)
 
     def at_end_of_step(self, callback: Callable[[], None]) -> None:
-        """Call back once when everything else of this step is done: what it gathered goes out in one batch, one flush."""
+        """Call back once when all else of this step is done: what it gathered goes out in one batch, one flush."""
         self._at_end_of_step.append(callback)
 
     @property

@@ -104,7 +104,7 @@ def test_a_reader_that_goes_away_is_forgotten() -> None:
     node.world.run_for(100)
     core = node.process(1).node
     assert core.parked_fetches
-    node.world._break(connection)
+    node.world.close(connection, None)
     node.world.run_for(100)
     assert not core.parked_fetches
     assert not core.replicas.partitions[(TOPIC, 0)].watchers

@@ -166,9 +166,7 @@ class Broker:
     def _fetcher(self, leader_id: int) -> Fetcher:
         fetcher = self._fetchers.get(leader_id)
         if fetcher is None:
-            fetcher = Fetcher(
-                self.node_id, leader_id, self._outbox, self.replicas, self._broker_epoch, self._address_of
-            )
+            fetcher = Fetcher(self.node_id, leader_id, self._outbox, self.replicas, self._broker_epoch, self.address_of)
             self._fetchers[leader_id] = fetcher
         return fetcher
 
@@ -177,7 +175,7 @@ class Broker:
         if fetcher is not None:
             fetcher.remove(replica)
 
-    def _address_of(self, broker_id: int) -> tuple[int, str, int] | None:
+    def address_of(self, broker_id: int) -> tuple[int, str, int] | None:
         """Where another broker is reached by brokers."""
         broker = self._image().brokers.get(broker_id)
         endpoint = None if broker is None else broker.endpoint(self.static_config.inter_broker_listener)

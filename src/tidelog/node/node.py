@@ -35,6 +35,8 @@ from tidelog.node.cluster import Cluster
 from tidelog.node.controller_link import ControllerLink
 from tidelog.node.lifecycle import BrokerLifecycle, State
 from tidelog.node.producer_ids import ProducerIds
+from tidelog.node.replication_events import TOPIC as EVENTS_TOPIC
+from tidelog.node.replication_events import ReplicationEvents
 from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
@@ -109,6 +111,19 @@ class Node:
             self.replicas.grow_isr,
         )
         self.replicas.propose_isr = self.isr_changes.propose
+        self.replication_events = (
+            ReplicationEvents(
+                config.node_id,
+                self.outbox,
+                self.replicas,
+                self.link,
+                self._events_leader,
+                lambda: sum(broker.active for broker in self.cluster.image.brokers.values()),
+                config.replication_events_buffer_max_records,
+            )
+            if config.is_broker and config.replication_events_enable
+            else None
+        )
         self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
         self._controller_listeners = config.controller_listener_set
         self.outbox.at(now_ms, self._start)
@@ -335,6 +350,14 @@ class Node:
         if self.broker.loaded:
             self.broker.apply(delta)
         self.lifecycle.metadata_applied()
+
+    def _events_leader(self) -> tuple[int, tuple[int, str, int] | None] | None:
+        """Who leads the topic of replication events, and where it is."""
+        topic = self.cluster.image.topic(EVENTS_TOPIC)
+        if topic is None or 0 not in topic.partitions:
+            return None
+        leader = topic.partitions[0].leader
+        return leader, self.broker.address_of(leader)
 
     def _epoch_of_broker(self, broker_id: int) -> int:
         broker = self.cluster.image.brokers.get(broker_id)

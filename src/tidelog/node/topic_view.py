@@ -6,7 +6,9 @@ from tidelog.controller.entities import Partition
 from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+INTERNAL_TOPICS = frozenset(
+    ("__consumer_offsets", "__transaction_state", "__share_group_state", "__replication_events")
+)
 
 
 def is_internal_topic(name: str) -> bool:

@@ -6,6 +6,7 @@ Disk errors end here: the first one takes its log directory offline, with every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
@@ -40,6 +41,8 @@ class Replicas:
         self._flushing: set[Partition] = set()
         """Partitions with a flush under way: at most one each, the next one starts when it ends."""
         self._flush_timers: set[Partition] = set()
+        self._moved: dict[Partition, None] = {}
+        """Partitions that grew since their positions were last told."""
         self._stopping = False
 
     @property
@@ -170,6 +173,7 @@ class Replicas:
     def appended(self, partition: Partition, new_bytes: int) -> None:
         """Let new records count: at once, or after the flush that the settings demand."""
         partition.tell_followers(new_bytes)
+        self._moved[partition] = None
         if partition.flush_is_due:
             if partition.unflushed_from is None:
                 partition.unflushed_from = partition.log.recovery_point
@@ -221,7 +225,8 @@ class Replicas:
                 self._outbox.tell(
                     "log-restarted",
                     "warning",
-                    partition=repr(partition),
+                    topic=partition.topic,
+                    partition=partition.index,
                     offset=leader_start_offset,
                     reason="the leader's log starts there",
                 )
@@ -236,7 +241,13 @@ class Replicas:
             log.truncate_to(offset, self._outbox.now_ms)
             partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
             self._outbox.tell(
-                "log-truncated", partition=repr(partition), offset=log.log_end_offset, records=cut, reason=reason
+                "log-truncated",
+                topic=partition.topic,
+                partition=partition.index,
+                offset=log.log_end_offset,
+                records=cut,
+                leader=partition.leader_id,
+                reason=reason,
             )
         self._recovery_point_lowered(partition, then)
 
@@ -308,6 +319,7 @@ class Replicas:
         self._every(self.config.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points)
         self._every(self.config.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts)
         self._every(self.config.log_retention_check_interval_ms, self.forget_old_records)
+        self._every(POSITIONS_INTERVAL_MS, self.tell_positions)
         self._every(self.config.producer_id_expiration_check_interval_ms, self.expire_producers)
         self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.check_isrs)
 
@@ -375,6 +387,26 @@ class Replicas:
                 continue
             if doomed:
                 self.delete_later(partition, doomed)
+
+    def tell_positions(self) -> None:
+        """Say where the partitions that moved stand, at most once a second each and a bounded number of them."""
+        moved, self._moved = self._moved, {}
+        for partition in islice(moved, MAX_POSITIONS_TOLD):
+            if partition.role is Role.LEADER and not partition.topic.startswith("__"):
+                followers = {} if partition.leadership is None else partition.leadership.followers
+                self._outbox.tell_fields(
+                    "replica-positions",
+                    {
+                        "topic": partition.topic,
+                        "partition": partition.index,
+                        "leader": self.node_id,
+                        "leader_epoch": partition.leader_epoch,
+                        "high_watermark": partition.high_watermark,
+                        "log_end_offset": partition.log.log_end_offset,
+                        "followers": {one: progress.log_end_offset for one, progress in followers.items()},
+                    },
+                    "debug",
+                )
 
     def expire_producers(self) -> None:
         """Forget idempotent producers that were not heard of for producer.id.expiration.ms."""
@@ -470,5 +502,7 @@ class Replicas:
             then()
 
 
+POSITIONS_INTERVAL_MS = 1_000
+MAX_POSITIONS_TOLD = 1_000
 _NEVER_MS = 9_223_372_036_854_775_807
 """Kafka's default of flush.ms: leave it to the operating system."""

@@ -39,6 +39,8 @@ class EventLog:
 
     def tell(self, kind: str, fields: Mapping[str, Any], level: str = "info") -> None:
         """Write one line."""
+        if level == "debug":
+            return
         now_ns = time.time_ns()
         line = self._as_json(now_ns, kind, fields, level) if self._json else self._as_text(now_ns, kind, fields, level)
         data = line.encode("utf-8", "backslashreplace")
