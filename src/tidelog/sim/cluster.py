@@ -10,13 +10,16 @@ from typing import Any
 
 from tidelog.config import NodeConfig
 from tidelog.controller.bootstrap import format_records
+from tidelog.controller.image import MetadataImage
 from tidelog.effects import Flush
 from tidelog.node import Node
 from tidelog.quorum import bootstrap, snapshot
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
 from tidelog.replica.directory import META_PROPERTIES, MetaProperties
 from tidelog.sim.disk import SimulatedDisk
-from tidelog.sim.world import Connection, Host, Process, World
+from tidelog.sim.machines import Host, Process
+from tidelog.sim.network import Connection
+from tidelog.sim.world import World
 from tidelog.wire.uuids import to_text
 
 CLIENT_PORT = 9092
@@ -29,61 +32,89 @@ class NoAnswer(Exception):
 
 
 class SimulatedCluster:
-    """Hosts 1 to N of one cluster, each broker and controller in one."""
+    """The hosts of one cluster. `nodes` are broker and controller in one; `brokers` and `controllers` are one of them."""
 
-    def __init__(self, seed: int, nodes: int = 1, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        nodes: int = 1,
+        settings: Mapping[str, str] | None = None,
+        *,
+        brokers: Sequence[int] = (),
+        controllers: Sequence[int] = (),
+        node_settings: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         self.world = World(seed)
         self.settings = dict(settings or {})
+        self.node_settings = {node_id: dict(more) for node_id, more in (node_settings or {}).items()}
+        """Settings of single nodes, over those of all."""
+        self.brokers = list(brokers or range(1, nodes + 1))
+        self.controllers = list(controllers or self.brokers)
+        self.node_ids = sorted({*self.brokers, *self.controllers})
         self.cluster_id = to_text(self.world.chance.uuid())
-        self.node_ids = list(range(1, nodes + 1))
         keys = {node_id: self.world.chance.uuid() for node_id in self.node_ids}
         voters = VoterSet(
-            Voter(ReplicaKey(node_id, directory_id), {"CONTROLLER": (host_name(node_id), CONTROLLER_PORT)})
-            for node_id, directory_id in keys.items()
+            Voter(ReplicaKey(node_id, keys[node_id]), {"CONTROLLER": (host_name(node_id), CONTROLLER_PORT)})
+            for node_id in sorted(self.controllers)
         )
         for node_id, directory_id in keys.items():
-            disk = SimulatedDisk(ROOT)
-            self._format(disk, node_id, directory_id, voters)
-            name = host_name(node_id)
-            addresses = {(name, CLIENT_PORT): "PLAINTEXT", (name, CONTROLLER_PORT): "CONTROLLER"}
-            config = self.config_of(node_id)
             self.world.add_host(
                 Host(
                     node_id,
-                    [disk],
-                    addresses,
-                    lambda disks, seed, now_ms, config=config: Node(config, disks, seed, now_ms),  # type: ignore[misc]
+                    [self._formatted(node_id, directory_id, voters)],
+                    {(host_name(node_id), port): name for name, port in self._listeners(node_id)},
+                    lambda disks, seed, now_ms, node_id=node_id: Node(  # type: ignore[misc]
+                        self.config_of(node_id), disks, seed, now_ms
+                    ),
                 )
             )
         self._connections: dict[int, Connection] = {}
 
+    def _listeners(self, node_id: int) -> list[tuple[str, int]]:
+        broker = [("PLAINTEXT", CLIENT_PORT)] if node_id in self.brokers else []
+        return broker + ([("CONTROLLER", CONTROLLER_PORT)] if node_id in self.controllers else [])
+
     def config_of(self, node_id: int) -> NodeConfig:
-        """The settings a node starts with."""
+        """The settings a node starts with, read when it does."""
         name = host_name(node_id)
-        servers = ",".join(f"{host_name(one)}:{CONTROLLER_PORT}" for one in self.node_ids)
+        servers = ",".join(f"{host_name(one)}:{CONTROLLER_PORT}" for one in sorted(self.controllers))
+        roles = (["broker"] if node_id in self.brokers else []) + (
+            ["controller"] if node_id in self.controllers else []
+        )
         return NodeConfig.from_properties(
             {
                 "node.id": str(node_id),
-                "process.roles": "broker,controller",
-                "listeners": f"PLAINTEXT://{name}:{CLIENT_PORT},CONTROLLER://{name}:{CONTROLLER_PORT}",
+                "process.roles": ",".join(roles),
+                "listeners": ",".join(f"{listener}://{name}:{port}" for listener, port in self._listeners(node_id)),
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.bootstrap.servers": servers,
                 "log.dirs": ROOT,
                 **self.settings,
+                **self.node_settings.get(node_id, {}),
             }
         )
 
-    def _format(self, disk: SimulatedDisk, node_id: int, directory_id: bytes, voters: VoterSet) -> None:
+    def _formatted(self, node_id: int, directory_id: bytes, voters: VoterSet | None) -> SimulatedDisk:
+        """A disk as `tidelog format` leaves it; without voters they are learnt from the others (KIP-853)."""
+        disk = SimulatedDisk(ROOT)
         now_ms = self.world.now_ms
         directory = bootstrap.SNAPSHOT_PATH.rpartition("/")[0]
         disk.make_directory(directory)
         replacements = [
-            (bootstrap.SNAPSHOT_PATH, bootstrap.voters_snapshot(voters, now_ms)),
             ("bootstrap.checkpoint", snapshot.write(format_records(), now_ms=now_ms)),
             (META_PROPERTIES, MetaProperties(self.cluster_id, node_id, directory_id).to_bytes()),
         ]
+        if voters is not None:
+            replacements.insert(0, (bootstrap.SNAPSHOT_PATH, bootstrap.voters_snapshot(voters, now_ms)))
         error = disk.apply_flush(Flush(0, disk, replacements=replacements, directories=[directory, ""]))
         assert error is None, error
+        return disk
+
+    def wipe(self, node_id: int) -> None:
+        """A dead node's disk is gone; it gets a new one, formatted under its old id and with another directory id."""
+        host = self.world.hosts[node_id]
+        assert host.process is None or not host.process.alive, f"node {node_id} is running"
+        host.disks = [self._formatted(node_id, self.world.chance.uuid(), None)]
 
     # --- life ---
 
@@ -98,8 +129,28 @@ class SimulatedCluster:
         process = self.world.hosts[node_id].process
         if process is None or not process.alive:
             return False
+        if node_id not in self.brokers:
+            return process.node.cluster.quorum.leader_peer is not None
         broker = process.node.image.brokers.get(node_id)
         return broker is not None and not broker.fenced and broker.epoch == process.node.lifecycle.broker_epoch
+
+    def living(self) -> list[int]:
+        """Nodes with a process that runs, paused ones too."""
+        return [one for one in self.node_ids if (process := self.world.hosts[one].process) is not None and process.alive]
+
+    def newest_image(self) -> MetadataImage:
+        """The metadata of the living node that has most of it."""
+        clusters = [self.process(one).node.cluster for one in self.living()]
+        return max(clusters, key=lambda one: one.image_offset).image if clusters else MetadataImage()
+
+    def active_controller(self) -> tuple[int, int] | None:
+        """Node and epoch of the active controller; of two, while one does not know yet, that of the later epoch."""
+        found = []
+        for node_id in self.living():
+            controller = self.process(node_id).node.cluster.controller
+            if controller is not None and controller.active:
+                found.append((controller.epoch, node_id))
+        return (max(found)[1], max(found)[0]) if found else None
 
     def process(self, node_id: int) -> Process:
         """The living process of a node."""

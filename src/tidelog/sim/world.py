@@ -1,103 +1,60 @@
-"""A world for real nodes: simulated time, links, disks and processes, decided by one seed.
+"""A world for real nodes: simulated time, network, disks, clocks and processes, decided by one seed.
 
 The nodes are the shipped ones; only their outside is made up. Everything that happens is an entry of one queue, ordered
-by time and then by the order it was put there, so a seed has one history. Links keep order, as TCP does; a slice is
-read when its bytes leave, not when the step that made it returns.
+by time and then by the order it was put there, so a seed has one history. Connections keep order, as TCP does; a slice
+is read when its bytes leave, not when the step that made it returns.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tidelog.effects import Close, Effect, Flush, Halt, Reply, Send, Tell, Work
-from tidelog.events import ConnectionClosed, Event, FlushDone, PeerAnswered, PeerFailed, Request, Tick, WorkDone
-from tidelog.node import Node
+from tidelog.events import (
+    ConnectionClosed,
+    Event,
+    FlushDone,
+    PeerAnswered,
+    PeerFailed,
+    Request,
+    StopRequested,
+    Tick,
+    WorkDone,
+)
 from tidelog.outbox import Chance
+from tidelog.sim.clock import Clock
 from tidelog.sim.disk import PowerCut, SimulatedDisk
+from tidelog.sim.machines import Host, Process
+from tidelog.sim.network import CONTROL, DATA, Connection, Link, Message, Network, Place
 from tidelog.storage import Slice
 from tidelog.wire import frames
 
-Address = tuple[str, int]
 Answered = Callable[[Any], None]
 """Called with the response, or with None when the connection ended first."""
-
-
-class Link:
-    """A connection's one direction: delivers in order, each thing after a drawn delay."""
-
-    __slots__ = ("last_at_ms", "open")
-
-    def __init__(self) -> None:
-        self.last_at_ms = 0
-        self.open = True
-
-
-class Connection:
-    """A client's or a peer's connection to one process of a node; gone when either end dies."""
-
-    __slots__ = ("answered", "connection_id", "listener", "next_slot", "process", "to_client", "to_node")
-
-    def __init__(self, connection_id: int, process: Process, listener: str) -> None:
-        self.connection_id = connection_id
-        self.listener = listener
-        self.process = process
-        self.to_node = Link()
-        self.to_client = Link()
-        self.next_slot = 0
-        self.answered: dict[int, tuple[int, int, Answered]] = {}
-        """API, version and continuation of each request under way, by slot."""
-
-
-class Process:
-    """One life of a node, from its start to its death."""
-
-    __slots__ = ("alive", "connections", "exit_code", "host", "node", "peers", "tick_at_ms")
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.node: Node
-        self.alive = True
-        self.exit_code: int | None = None
-        self.connections: dict[int, Connection] = {}
-        self.peers: dict[tuple[int, str], Connection] = {}
-        self.tick_at_ms: int | None = None
-
-
-class Host:
-    """A machine: disks that outlive processes, addresses, and a way to make its node again."""
-
-    __slots__ = ("addresses", "disks", "make_node", "name", "process")
-
-    def __init__(
-        self,
-        name: int,
-        disks: Sequence[SimulatedDisk],
-        addresses: Mapping[Address, str],
-        make_node: Callable[[Sequence[SimulatedDisk], int, int], Node],
-    ) -> None:
-        self.name = name
-        self.disks = list(disks)
-        self.addresses = dict(addresses)
-        """Where it listens, with the name of each listener."""
-        self.make_node = make_node
-        """From the disks, a seed and the time."""
-        self.process: Process | None = None
+CONNECT_TIMEOUT_MS = 2000
+"""As the runtime's: how long a node tries to reach a peer that does not answer."""
 
 
 class World:
-    """Hosts, links between them, and the queue of what is to happen."""
+    """Hosts, the network between them, and the queue of what is to happen."""
 
     def __init__(self, seed: int, start_ms: int = 1_700_000_000_000) -> None:
         self.chance = Chance(seed)
         self.now_ms = start_ms
         self.hosts: dict[int, Host] = {}
+        self.network = Network()
         self.told: list[tuple[int, int, Tell]] = []
         """Everything the nodes told people: time, node, event."""
+        self.on_message: Callable[[Message], None] | None = None
+        """Sees every message between nodes, and between clients and nodes, as it arrives."""
+        self.through_bytes = True
+        """Whether messages are encoded and decoded on their way, as on a wire."""
         self.least_delay_ms = 0
         self.most_delay_ms = 2
+        self.steps = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._next_number = 1
 
@@ -127,30 +84,59 @@ class World:
 
     def add_host(self, host: Host) -> None:
         """Put a machine into the world; its process is started by `start`."""
+        host.clock = Clock(self.now_ms)
         self.hosts[host.name] = host
 
     def start(self, name: int) -> Process:
         """Start a host's node on whatever its disks hold."""
         host = self.hosts[name]
-        assert host.process is None or not host.process.alive, f"node {name} is already running"
+        former = host.process
+        assert former is None or not former.alive, f"node {name} is already running"
+        if former is not None:
+            self._drop_connections(former)  # a machine that is back resets what it knows nothing of
         process = Process(host)
         host.process = process
         with self._power(process):
-            process.node = host.make_node(host.disks, self.chance.bits64(), self.now_ms)
+            process.node = host.make_node(host.disks, self.chance.bits64(), host.clock.read(self.now_ms))
             self._schedule_tick(process)
         return process
 
+    def stop(self, name: int) -> None:
+        """Ask for a clean stop, as SIGTERM does."""
+        process = self.hosts[name].process
+        if process is not None:
+            self.step(process, StopRequested())
+
     def kill(self, name: int) -> None:
-        """As kill -9: the process is gone, the page cache stays."""
+        """As kill -9: the process is gone and the kernel closes its connections; the page cache stays."""
         self._die(name)
         for disk in self.hosts[name].disks:
             disk.kill()
 
     def power_loss(self, name: int) -> None:
-        """The machine loses power: what was not flushed is lost or torn."""
-        self._die(name)
+        """The machine loses power: what was not flushed is lost or torn, and nobody is told that it is gone."""
+        process = self.hosts[name].process
+        if process is not None:
+            process.alive = False
         for disk in self.hosts[name].disks:
             disk.power_loss(self.chance)
+
+    def pause(self, name: int) -> None:
+        """As SIGSTOP: it does nothing, its connections stay open, what is sent to it waits in its machine."""
+        process = self.hosts[name].process
+        assert process is not None
+        assert process.alive, f"node {name} is not running"
+        process.paused = True
+
+    def resume(self, name: int) -> None:
+        """As SIGCONT: it goes on with what has come in meanwhile, in its order."""
+        process = self.hosts[name].process
+        if process is None or not process.paused:
+            return
+        process.paused = False
+        backlog, process.backlog = process.backlog, []
+        for event in [*backlog, Tick()]:
+            self.at(self.now_ms, lambda event=event: self.step(process, event))  # type: ignore[misc]
 
     def _die(self, name: int, exit_code: int | None = None) -> None:
         process = self.hosts[name].process
@@ -158,17 +144,27 @@ class World:
             return
         process.alive = False
         process.exit_code = exit_code
-        for connection in list(process.connections.values()):
-            self._break(connection)
-        for connection in list(process.peers.values()):
-            self._break(connection)
+        self.network.forget(name)
+        self._drop_connections(process)
+
+    def _drop_connections(self, process: Process) -> None:
+        for connection in [*process.connections.values(), *process.peers.values()]:
+            self.close(connection, by=process)
 
     def step(self, process: Process, event: Event) -> None:
         """Give an event to a living node and carry out what it wants."""
         if not process.alive:
             return
+        if process.paused:
+            if not isinstance(event, Tick):
+                process.backlog.append(event)
+            return
+        self.steps += 1
+        local_ms = process.host.clock.read(self.now_ms)
+        for disk in process.host.disks:
+            disk.now_ms = local_ms
         with self._power(process):
-            for effect in process.node.step(event, self.now_ms):
+            for effect in process.node.step(event, local_ms):
                 if process.alive:
                     self._carry_out(process, effect)
             if process.alive:
@@ -184,7 +180,10 @@ class World:
 
     def _schedule_tick(self, process: Process) -> None:
         wake_at_ms = process.node.wake_at_ms
-        if wake_at_ms is None or (process.tick_at_ms is not None and process.tick_at_ms <= wake_at_ms):
+        if wake_at_ms is None:
+            return
+        wake_at_ms = process.host.clock.when(wake_at_ms)
+        if process.tick_at_ms is not None and process.tick_at_ms <= wake_at_ms:
             return
         process.tick_at_ms = wake_at_ms
 
@@ -211,7 +210,7 @@ class World:
             case Close():
                 connection = process.connections.get(effect.connection_id)
                 if connection is not None:
-                    self._break(connection)
+                    self.close(connection, by=process)
             case Tell():
                 self.told.append((self.now_ms, process.host.name, effect))
             case Halt():
@@ -244,53 +243,89 @@ class World:
 
     # --- connections ---
 
-    def connect(self, name: int, listener: str = "PLAINTEXT") -> Connection | None:
-        """Somebody connects; None when nobody listens."""
-        process = self.hosts[name].process
+    def connect(
+        self, name: int, listener: str = "PLAINTEXT", source: Place = "client", owner: Process | None = None
+    ) -> Connection | None:
+        """Somebody connects; None when nobody listens there."""
+        host = self.hosts[name]
+        process = host.process
         if process is None or not process.alive:
             return None
-        connection = Connection(self._number(), process, listener)
+        kind = CONTROL if listener in host.control_listeners else DATA
+        connection = Connection(self._number(), source, owner, process, listener, kind)
         process.connections[connection.connection_id] = connection
         return connection
 
-    def request(self, connection: Connection, api_key: int, api_version: int, body: Any, answered: Answered) -> None:
-        """Send a request; `answered` is called exactly once."""
-        if not connection.to_node.open:
+    def is_cut(self, source: Place, name: int, listener: str = "PLAINTEXT") -> bool:
+        """Whether no connection can be made from a place to a node, because the network between them is cut."""
+        return self.network.is_cut(source, name, CONTROL if listener in self.hosts[name].control_listeners else DATA)
+
+    def request(
+        self,
+        connection: Connection,
+        api_key: int,
+        api_version: int,
+        body: Any,
+        answered: Answered,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send a request; `answered` is called exactly once. Past its time the whole connection is closed."""
+        if not connection.is_open:
             answered(None)
             return
         slot = connection.next_slot
         connection.next_slot += 1
         connection.answered[slot] = (api_key, api_version, answered)
-        frame = b"".join(self._bytes(frames.encode_request(api_key, api_version, slot, "sim", body)))
+        if timeout_ms is not None:
+            connection.deadlines[slot] = self.now_ms + timeout_ms
+            self._watch_deadlines(connection)
+        if self.through_bytes:
+            frame = b"".join(self._bytes(frames.encode_request(api_key, api_version, slot, "sim", body)))
+            versions = connection.process.node.api_versions
+            body = frames.decode_request(memoryview(bytearray(frame[4:])), versions).body
 
         def arrive() -> None:
-            decoded = frames.decode_request(memoryview(bytearray(frame[4:])), connection.process.node.api_versions)
             event = Request(
-                connection.connection_id, slot, api_key, api_version, "sim", decoded.body, "sim", connection.listener
+                connection.connection_id, slot, api_key, api_version, "sim", body, "sim", connection.listener
             )
             self.step(connection.process, event)
 
-        self._deliver(connection.to_node, arrive)
+        source, target, _ = connection.to_node.key
+        message = Message(source, target, api_key, api_version, body, is_request=True)
+        self._deliver(connection.to_node, arrive, message)
 
     def _reply(self, process: Process, effect: Reply) -> None:
         connection = process.connections.get(effect.connection_id)
-        if connection is None or effect.slot not in connection.answered:
+        if connection is None:
             return
-        api_key, api_version, _ = connection.answered[effect.slot]
+        connection.replies[effect.slot] = effect.body
+        while connection.next_reply in connection.replies:
+            slot = connection.next_reply
+            connection.next_reply += 1
+            self._leave(connection, slot, connection.replies.pop(slot))
+
+    def _leave(self, connection: Connection, slot: int, body: Any) -> None:
+        """Send an answer; the bytes leave a moment later, and that is when slices are read, and found to be cut."""
+        if slot not in connection.answered:
+            return
+        api_key, api_version, _ = connection.answered[slot]
 
         def leave() -> None:
-            """The bytes leave the node: this is when slices are read, and found to be cut."""
-            body = effect.body
-            if body is not None:
+            sent = body
+            if sent is not None:
                 try:
-                    frame = b"".join(self._bytes(frames.encode_response(api_key, api_version, effect.slot, body)))
+                    frame = b"".join(self._bytes(frames.encode_response(api_key, api_version, slot, sent)))
                 except ConnectionAbortedError:
-                    self._break(connection)
+                    self.close(connection, by=connection.process)
                     return
-                _, body = frames.decode_response(api_key, api_version, memoryview(frame)[4:])
-            self._deliver(connection.to_client, lambda: self._answer(connection, effect.slot, body))
+                _, sent = frames.decode_response(api_key, api_version, memoryview(frame)[4:])
+            source, target, _ = connection.to_client.key
+            message = None if sent is None else Message(source, target, api_key, api_version, sent, is_request=False)
+            self._deliver(connection.to_client, lambda: self._answer(connection, slot, sent), message)
 
-        self._deliver(connection.to_client, leave)
+        link = connection.to_client
+        link.last_at_ms = max(link.last_at_ms, self.now_ms + self._delay_ms())
+        self.at(link.last_at_ms, lambda: leave() if link.open else None)
 
     @staticmethod
     def _bytes(parts: Sequence[bytes | Slice]) -> list[bytes]:
@@ -307,6 +342,7 @@ class World:
     @staticmethod
     def _answer(connection: Connection, slot: int, body: Any) -> None:
         waiting = connection.answered.pop(slot, None)
+        connection.deadlines.pop(slot, None)
         if waiting is not None:
             waiting[2](body)
 
@@ -314,8 +350,6 @@ class World:
         """A node asks a peer, over one connection a (peer, channel)."""
 
         def answered(body: Any) -> None:
-            if not process.alive:
-                return
             if body is None:
                 self.step(process, PeerFailed(effect.peer_id, effect.request_id, "connection lost"))
             else:
@@ -323,37 +357,85 @@ class World:
 
         key = (effect.peer_id, effect.channel)
         connection = process.peers.get(key)
-        if connection is None or not connection.to_node.open:
+        if connection is None or not connection.is_open:
             address = (effect.host, effect.port)
             target = next((one for one in self.hosts.values() if address in one.addresses), None)
-            connection = None if target is None else self.connect(target.name, target.addresses[address])
+            if target is not None and self.is_cut(process.host.name, target.name, target.addresses[address]):
+                failed = PeerFailed(effect.peer_id, effect.request_id, f"no connection within {CONNECT_TIMEOUT_MS} ms")
+                self.at(self.now_ms + min(CONNECT_TIMEOUT_MS, effect.timeout_ms), lambda: self.step(process, failed))
+                return
+            connection = (
+                None
+                if target is None
+                else self.connect(target.name, target.addresses[address], process.host.name, process)
+            )
             if connection is None:
                 self._later(process, lambda: PeerFailed(effect.peer_id, effect.request_id, "connection refused"))
                 return
             process.peers[key] = connection
-        self.request(connection, effect.api_key, effect.api_version, effect.body, answered)
+        self.request(connection, effect.api_key, effect.api_version, effect.body, answered, effect.timeout_ms)
 
-    def _deliver(self, link: Link, action: Callable[[], None]) -> None:
-        link.last_at_ms = max(link.last_at_ms, self.now_ms + self._delay_ms())
+    def _watch_deadlines(self, connection: Connection) -> None:
+        """One look a connection, at the earliest deadline, and another one for the next."""
+        if connection.watched or not connection.deadlines:
+            return
+        connection.watched = True
+
+        def look() -> None:
+            connection.watched = False
+            if not connection.is_open:
+                return
+            if connection.deadlines and min(connection.deadlines.values()) <= self.now_ms:
+                self.close(connection, by=connection.owner)
+            else:
+                self._watch_deadlines(connection)
+
+        self.at(min(connection.deadlines.values()), look)
+
+    def _deliver(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
+        """Let something arrive after a drawn delay, in the connection's order, unless the route keeps it back."""
+        route = self.network.get(link.key)
+        extra_ms = 0 if route is None else route.extra_delay_ms
+        link.last_at_ms = max(link.last_at_ms, self.now_ms + self._delay_ms() + extra_ms)
+
+        def pass_on() -> None:
+            if message is None or link.open:
+                if message is not None and self.on_message is not None:
+                    self.on_message(message)
+                action()
 
         def arrive() -> None:
-            if link.open:
-                action()
+            route = self.network.get(link.key)
+            if route is None or (route.is_open and not route.waiting):
+                pass_on()
+            elif message is None or link.open:
+                route.waiting.append((pass_on, message))
 
         self.at(link.last_at_ms, arrive)
 
-    def _break(self, connection: Connection) -> None:
-        """Both ends see the connection end; what was in flight is lost."""
-        if not connection.to_node.open:
+    def close(self, connection: Connection, by: Process | None) -> None:
+        """One end closes: what was in flight is lost, and the other end is told over the network."""
+        if not connection.is_open:
             return
         connection.to_node.open = connection.to_client.open = False
-        process = connection.process
-        process.connections.pop(connection.connection_id, None)
-        waiting, connection.answered = connection.answered, {}
-        for _, _, answered in waiting.values():
-            self.at(self.now_ms + self._delay_ms(), lambda answered=answered: answered(None))  # type: ignore[misc]
-        closed = ConnectionClosed(connection.connection_id, "connection lost", by_peer=True)
-        self.at(self.now_ms, lambda: self.step(process, closed))
+        node = connection.process
+
+        def node_sees() -> None:
+            if node.connections.pop(connection.connection_id, None) is not None:
+                self.step(node, ConnectionClosed(connection.connection_id, "connection lost", by_peer=True))
+
+        def client_sees() -> None:
+            waiting, connection.answered = connection.answered, {}
+            for _, _, answered in waiting.values():
+                answered(None)
+
+        if by is node:
+            node.connections.pop(connection.connection_id, None)
+            self.step(node, ConnectionClosed(connection.connection_id, "closed here", by_peer=False))
+            self._deliver(connection.to_client, client_sees, None)
+        else:
+            self.at(self.now_ms + self._delay_ms(), client_sees)
+            self._deliver(connection.to_node, node_sees, None)
 
     # --- small things ---
 
