@@ -237,6 +237,22 @@ def test_a_topic_from_its_making_to_its_end(cluster: str, tidelog: Tidelog) -> N
     assert tidelog("topics", "list").out == ""
 
 
+def test_one_refusal_neither_hides_nor_stops_the_others(cluster: str, tidelog: Tidelog) -> None:
+    code, out, err = tidelog("topics", "create", "one", "no good", "two")
+    assert (code, out.splitlines()) == (
+        1,
+        ["created one: 1 partition, replication factor 1", "created two: 1 partition, replication factor 1"],
+    )
+    assert err.startswith("tidelog topics create: INVALID_TOPIC_EXCEPTION: ")
+    code, out, err = tidelog("topics", "delete", "one", "none", "two", "--json")
+    assert code == 1
+    assert [fields.get("deleted", fields.get("error")) for fields in json.loads(out)] == [
+        True,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        True,
+    ]
+
+
 def test_settings_of_topics_and_brokers(cluster: str, tidelog: Tidelog) -> None:
     tidelog("topics", "create", "set")
     code, out, err = tidelog(

@@ -218,7 +218,7 @@ def run_command(name: str, words: Sequence[str]) -> int:
     except CorruptionError as error:
         return _fail(f"{where}: {error}", Exit.DAMAGED)
     except KafkaError as error:
-        unreachable = error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
+        unreachable = is_unreachable(error)
         text = error.message if unreachable and error.message else describe(error)
         return _fail(f"{where}: {text}", Exit.UNREACHABLE if unreachable else Exit.FAILED)
     except TidelogError as error:
@@ -230,6 +230,11 @@ def run_command(name: str, words: Sequence[str]) -> int:
         if os.environ.get("TIDELOG_TRACEBACK"):
             raise
         return _fail(f"{where}: fault in Tidelog: {type(error).__name__}: {error}", Exit.BUG)
+
+
+def is_unreachable(error: KafkaError) -> bool:
+    """Whether no answer came, rather than one that refuses."""
+    return error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def describe(error: KafkaError) -> str:

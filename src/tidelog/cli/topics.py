@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.frame import (
     Exit,
@@ -12,10 +14,17 @@ from tidelog.cli.frame import (
     add_cluster,
     add_json,
     add_subcommand,
+    describe,
+    is_unreachable,
     name_and_value,
     positive_integer,
 )
 from tidelog.cli.output import print_json, table
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.wire.uuids import to_text
+
+if TYPE_CHECKING:
+    from tidelog.client import Client
 
 SUMMARY = "create, list, describe, alter and delete topics"
 EXAMPLES = """\
@@ -59,14 +68,14 @@ def configure(parser: Parser) -> None:
     list_ = add_subcommand(commands, "list", "name all topics", "  tidelog topics list --internal", _list)
     list_.add_argument("--internal", action="store_true", help="also the topics the cluster keeps for itself")
 
-    describe = add_subcommand(
+    described = add_subcommand(
         commands,
         "describe",
         "show partitions, leaders, replicas, offsets and settings",
         "  tidelog topics describe orders\n  tidelog topics describe --json",
         _describe,
     )
-    describe.add_argument("topics", metavar="TOPIC", nargs="*", help="default: all that are not internal")
+    described.add_argument("topics", metavar="TOPIC", nargs="*", help="default: all that are not internal")
 
     alter = add_subcommand(
         commands,
@@ -87,7 +96,7 @@ def configure(parser: Parser) -> None:
     delete.add_argument("topics", metavar="TOPIC", nargs="+")
     delete.add_argument("--if-exists", action="store_true", help="a missing topic is no error")
 
-    for subcommand in (create, list_, describe, alter, delete):
+    for subcommand in (create, list_, described, alter, delete):
         add_cluster(subcommand)
         add_json(subcommand)
 
@@ -98,53 +107,62 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
     from tidelog.client.admin import create_topic
-    from tidelog.errors import ErrorCode, KafkaError
-    from tidelog.wire.uuids import to_text
 
     if arguments.assignment and (arguments.partitions or arguments.replication_factor):
         raise UsageError("tidelog topics create: --assignment stands for --partitions and --replication-factor")
-    made = []
+
+    def create(client: Client, name: str) -> tuple[dict[str, Any], str]:
+        try:
+            result = create_topic(
+                client,
+                name,
+                partitions=arguments.partitions or -1,
+                replication_factor=arguments.replication_factor or -1,
+                assignments=arguments.assignment,
+                configs=dict(arguments.config),
+                validate_only=arguments.validate_only,
+            )
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS or not arguments.if_not_exists:
+                raise
+            return {"topic": name, "created": False}, f"{name} exists already"
+        made = {
+            "topic": name,
+            "created": not arguments.validate_only,
+            "id": to_text(result.topic_id),
+            "partitions": result.num_partitions,
+            "replication_factor": result.replication_factor,
+        }
+        verb = "would create" if arguments.validate_only else "created"
+        size = f"{count(result.num_partitions, 'partition')}, replication factor {result.replication_factor}"
+        return made, f"{verb} {name}: {size}"
+
+    return _each(arguments, create)
+
+
+def _each(arguments: argparse.Namespace, change: Callable[[Client, str], tuple[dict[str, Any], str]]) -> int:
+    """Change each topic and tell of each: a refusal of one neither hides nor stops the others."""
+    from tidelog.client import Client
+
+    results = []
+    code = Exit.OK
     with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
         for name in arguments.topics:
             try:
-                result = create_topic(
-                    client,
-                    name,
-                    partitions=arguments.partitions or -1,
-                    replication_factor=arguments.replication_factor or -1,
-                    assignments=arguments.assignment,
-                    configs=dict(arguments.config),
-                    validate_only=arguments.validate_only,
-                )
+                fields, text = change(client, name)
+                if not arguments.json:
+                    print(text, flush=True)
             except KafkaError as error:
-                if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and arguments.if_not_exists:
-                    made.append({"topic": name, "created": False})
-                    continue
-                raise
-            made.append(
-                {
-                    "topic": name,
-                    "created": not arguments.validate_only,
-                    "id": to_text(result.topic_id),
-                    "partitions": result.num_partitions,
-                    "replication_factor": result.replication_factor,
-                }
-            )
+                if is_unreachable(error):
+                    raise
+                fields = {"topic": name, "error": error.code.name, "message": error.message}
+                print(f"tidelog topics {arguments.subcommand}: {describe(error)}", file=sys.stderr)
+                code = Exit.FAILED
+            results.append(fields)
     if arguments.json:
-        print_json(made)
-        return Exit.OK
-    for one in made:
-        if "id" not in one:
-            print(f"{one['topic']} exists already")
-        else:
-            verb = "would create" if arguments.validate_only else "created"
-            print(
-                f"{verb} {one['topic']}: {count(one['partitions'], 'partition')}, "
-                f"replication factor {one['replication_factor']}"
-            )
-    return Exit.OK
+        print_json(results)
+    return code
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -167,7 +185,7 @@ def _describe(arguments: argparse.Namespace) -> int:
     from tidelog.client import Client
 
     with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
-        described = [_describe_one(client, topic) for topic in _views(client, arguments.topics)]
+        described = _described(client, arguments.topics)
     if arguments.json:
         print_json(described)
         return Exit.OK
@@ -178,42 +196,41 @@ def _describe(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _views(client: Any, names: list[str]) -> list[Any]:
-    from tidelog.client.admin import describe_topics
+def _described(client: Client, names: list[str]) -> list[dict[str, Any]]:
+    """Everything about the topics, with a few requests however many they are."""
+    from tidelog.client.admin import ResourceType, describe_configs_of_all, describe_topics
+    from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
-    views = describe_topics(client, names or None)
-    return views if names else [view for view in views if not view.is_internal]
-
-
-def _describe_one(client: Any, topic: Any) -> dict[str, Any]:
-    from tidelog.client import EARLIEST, LATEST, list_offsets
-    from tidelog.client.admin import ResourceType, describe_configs
-    from tidelog.wire.uuids import to_text
-
-    led = [(topic.name, one.partition) for one in topic.partitions.values() if one.leader >= 0]
+    topics = [view for view in describe_topics(client, names or None) if names or not view.is_internal]
+    if not topics:
+        return []
+    led = [(topic.name, one.partition) for topic in topics for one in topic.partitions.values() if one.leader >= 0]
     starts = list_offsets(client, dict.fromkeys(led, EARLIEST)) if led else {}
     ends = list_offsets(client, dict.fromkeys(led, LATEST)) if led else {}
-    configs = describe_configs(client, ResourceType.TOPIC, topic.name)
-    return {
-        "topic": topic.name,
-        "id": to_text(topic.topic_id),
-        "internal": topic.is_internal,
-        "configs": {config.name: config.value for config in configs if config.source == "topic"},
-        "partitions": [
-            {
-                "partition": one.partition,
-                "leader": one.leader if one.leader >= 0 else None,
-                "epoch": one.leader_epoch,
-                "replicas": one.replicas,
-                "isr": one.isr,
-                "eligible_leaders": one.eligible_leaders,
-                "offline": one.offline,
-                "start_offset": starts[key].offset if (key := (topic.name, one.partition)) in starts else None,
-                "end_offset": ends[key].offset if key in ends else None,
-            }
-            for one in topic.partitions.values()
-        ],
-    }
+    configs = describe_configs_of_all(client, ResourceType.TOPIC, [topic.name for topic in topics])
+    return [
+        {
+            "topic": topic.name,
+            "id": to_text(topic.topic_id),
+            "internal": topic.is_internal,
+            "configs": {one.name: one.value for one in configs[topic.name] if one.source == "topic"},
+            "partitions": [
+                {
+                    "partition": one.partition,
+                    "leader": one.leader if one.leader >= 0 else None,
+                    "epoch": one.leader_epoch,
+                    "replicas": one.replicas,
+                    "isr": one.isr,
+                    "eligible_leaders": one.eligible_leaders,
+                    "offline": one.offline,
+                    "start_offset": starts[where].offset if (where := (topic.name, one.partition)) in starts else None,
+                    "end_offset": ends[where].offset if where in ends else None,
+                }
+                for one in topic.partitions.values()
+            ],
+        }
+        for topic in topics
+    ]
 
 
 def _describe_text(topic: dict[str, Any]) -> str:
@@ -261,26 +278,18 @@ def _alter(arguments: argparse.Namespace) -> int:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
     from tidelog.client.admin import delete_topics
-    from tidelog.errors import ErrorCode, KafkaError
 
-    gone = []
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
-        for name in arguments.topics:
-            try:
-                delete_topics(client, [name])
-                gone.append({"topic": name, "deleted": True})
-            except KafkaError as error:
-                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not arguments.if_exists:
-                    raise
-                gone.append({"topic": name, "deleted": False})
-    if arguments.json:
-        print_json(gone)
-    else:
-        for one in gone:
-            print(f"deleted {one['topic']}" if one["deleted"] else f"there is no topic {one['topic']}")
-    return Exit.OK
+    def delete(client: Client, name: str) -> tuple[dict[str, Any], str]:
+        try:
+            delete_topics(client, [name])
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not arguments.if_exists:
+                raise
+            return {"topic": name, "deleted": False}, f"there is no topic {name}"
+        return {"topic": name, "deleted": True}, f"deleted {name}"
+
+    return _each(arguments, delete)
 
 
 def _assignment(text: str) -> dict[int, list[int]]:

@@ -182,6 +182,18 @@ def describe_configs(
     documentation: bool = False,
 ) -> list[ConfigView]:
     """The settings of a topic or a broker."""
+    return describe_configs_of_all(client, resource_type, [name], keys=keys, documentation=documentation)[name]
+
+
+def describe_configs_of_all(
+    client: Client,
+    resource_type: ResourceType,
+    names: Sequence[str],
+    *,
+    keys: Sequence[str] | None = None,
+    documentation: bool = False,
+) -> dict[str, list[ConfigView]]:
+    """The settings of several topics, or of one broker, in one request."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -189,23 +201,26 @@ def describe_configs(
                 resource_name=name,
                 configuration_keys=list(keys) if keys is not None else None,
             )
+            for name in names
         ],
         include_documentation=documentation,
     )
-    answer = client.ask(request, broker_id=_broker_of(resource_type, name))
-    result = answer.results[0]
-    raise_for(result.error_code, result.error_message)
-    return [
-        ConfigView(
-            one.name,
-            one.value,
-            CONFIG_SOURCES.get(one.config_source, "unknown"),
-            one.read_only,
-            one.is_sensitive,
-            one.documentation,
-        )
-        for one in sorted(result.configs, key=lambda one: one.name)
-    ]
+    answer = client.ask(request, broker_id=_broker_of(resource_type, names[0]))
+    described = {}
+    for result in answer.results:
+        raise_for(result.error_code, result.error_message)
+        described[result.resource_name] = [
+            ConfigView(
+                one.name,
+                one.value,
+                CONFIG_SOURCES.get(one.config_source, "unknown"),
+                one.read_only,
+                one.is_sensitive,
+                one.documentation,
+            )
+            for one in sorted(result.configs, key=lambda one: one.name)
+        ]
+    return described
 
 
 def alter_configs(
