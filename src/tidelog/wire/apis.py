@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidelog.wire.api_table import API_TABLE, ApiKey
+from tidelog.wire.api_table import API_TABLE as KAFKA_TABLE
+from tidelog.wire.api_table import ApiKey
 from tidelog.wire.message import Message
 
 __all__ = [
+    "PRIVATE_QUERY",
     "ApiKey",
     "api_listeners",
     "api_name",
@@ -20,6 +22,11 @@ __all__ = [
     "response_class",
     "response_header_version",
 ]
+
+PRIVATE_QUERY = 30_000
+"""The one request that is not Kafka's: what its protocol has no words for. Never advertised."""
+
+API_TABLE = {**KAFKA_TABLE, PRIVATE_QUERY: ("TidelogQuery", "private_query", 0, 0, 0, 0, ("broker", "controller"))}
 
 _classes: dict[int, tuple[type[Message], type[Message]]] = {}
 
@@ -70,6 +77,7 @@ def _classes_of(api_key: int) -> tuple[type[Message], type[Message]]:
     classes = _classes.get(api_key)
     if classes is None:
         name, module_name = API_TABLE[api_key][:2]
-        module = import_module(f"tidelog.wire.messages.{module_name}")
+        room = "tidelog.wire" if api_key == PRIVATE_QUERY else "tidelog.wire.messages"
+        module = import_module(f"{room}.{module_name}")
         classes = _classes[api_key] = (getattr(module, name + "Request"), getattr(module, name + "Response"))
     return classes

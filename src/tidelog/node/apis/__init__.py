@@ -23,6 +23,7 @@ from tidelog.node.apis import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    private_query,
     produce,
     quorum,
 )
@@ -53,6 +54,7 @@ BROKER_VERSIONS: Versions = {
 BROKER_HANDLERS: Mapping[int, Handler] = {
     **{int(api.API_KEY): api.handle for api in _BROKER},
     **{int(api_key): forwarded.handle for api_key in forwarded.VERSIONS},
+    private_query.API_KEY: private_query.handle,
 }
 CONTROLLER_VERSIONS: Versions = {
     int(api_versions.API_KEY): api_versions.VERSIONS,
@@ -65,5 +67,7 @@ CONTROLLER_HANDLERS: Mapping[int, Handler] = {
     int(describe_cluster.API_KEY): describe_cluster.handle,
     **{int(api_key): quorum.handle for api_key in quorum.VERSIONS},
     **{int(api_key): controller.handle for api_key in controller.VERSIONS},
+    private_query.API_KEY: private_query.handle,
 }
-ALL_VERSIONS: Versions = {**CONTROLLER_VERSIONS, **BROKER_VERSIONS}
+ALL_VERSIONS: Versions = {**CONTROLLER_VERSIONS, **BROKER_VERSIONS, private_query.API_KEY: private_query.VERSIONS}
+"""What can be read. The private query is served everywhere and advertised nowhere."""
