@@ -14,13 +14,13 @@ def test_a_line_for_people(tmp_path: Path) -> None:
     log = EventLog.to_file(str(tmp_path / "log"))
     log.info("listening", listener="PLAINTEXT", port=9092)
     log.warning(
-        "odd", name='two words\n"quoted"\x1b[31m', code=ErrorCode.NOT_CONTROLLER, id=bytes(16), isr=(1, 2), no=""
+        "odd", name='two words\n"quoted"\x1b[31m', code=ErrorCode.NOT_CONTROLLER, id=bytes(16), isr=(1, 2), n=""
     )
     log.error("bad", raw=b"\x01\x02", none=None)
     first, second, third = (tmp_path / "log").read_text().splitlines()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info    listening listener=PLAINTEXT port=9092", first)
     assert second.endswith(
-        r'warning odd name="two words\n\"quoted\"\x1b[31m" code=NOT_CONTROLLER id=AAAAAAAAAAAAAAAAAAAAAA isr=[1,2] no=""'
+        r'warning odd name="two words\n\"quoted\"\x1b[31m" code=NOT_CONTROLLER id=AAAAAAAAAAAAAAAAAAAAAA isr=[1,2] n=""'
     )
     assert third.endswith("error   bad raw=0102 none=None")
 

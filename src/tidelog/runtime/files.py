@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from contextlib import suppress
 from typing import NoReturn
@@ -319,6 +318,8 @@ class DirectoryStorage:
                 for directory in [key for key in self._stored if key == path or key.startswith(path + "/")]:
                     for name in list(self._stored[directory]):
                         self.detach(f"{directory}/{name}")
+                import shutil  # it brings compression libraries along, which a node at rest can do without
+
                 shutil.rmtree(absolute)
             else:
                 self.detach(path)

@@ -12,12 +12,10 @@ import socket
 import threading
 from contextlib import suppress
 from queue import SimpleQueue
-from struct import Struct
 from typing import Any
 
 NICENESS = 5
 """Jobs are not urgent; answering clients is."""
-length_prefix = Struct(">I")
 
 
 def main(fd: int) -> None:
@@ -31,14 +29,14 @@ def main(fd: int) -> None:
     threading.Thread(target=_read_jobs, args=(channel, jobs), daemon=True).start()
     while True:
         result = pickle.dumps(_run(jobs.get()), pickle.HIGHEST_PROTOCOL)
-        channel.sendall(length_prefix.pack(len(result)) + result)
+        channel.sendall(len(result).to_bytes(4, "big") + result)
 
 
 def _read_jobs(channel: socket.socket, jobs: SimpleQueue[bytes]) -> None:
     """A thread of its own, so that the end of the node is noticed in the middle of a job."""
     try:
         while True:
-            (size,) = length_prefix.unpack(_read_exactly(channel, length_prefix.size))
+            size = int.from_bytes(_read_exactly(channel, 4), "big")
             jobs.put(_read_exactly(channel, size))
     except (EOFError, OSError):
         os._exit(0)

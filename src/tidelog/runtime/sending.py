@@ -18,6 +18,8 @@ SMALL_SLICE_BYTES = 16 * 1024
 """Up to here a slice is read and goes with its neighbours: measured, sendfile pays above it."""
 GATHER_BYTES = 256 * 1024
 GATHER_PARTS = 64
+JOIN_BYTES = 64 * 1024
+"""Up to here copying parts together is cheaper than handing them to the system one by one: half, for 50 answers."""
 TURN_BYTES = 4 * 1024 * 1024
 """The most written to one socket before others have their turn."""
 FALLBACK_CHUNK_BYTES = 256 * 1024
@@ -84,25 +86,21 @@ class Sender:
             size += len(part)
             if size >= GATHER_BYTES or len(gathered) >= GATHER_PARTS:
                 break
+        count = len(gathered)
+        if count > 1 and size <= JOIN_BYTES:
+            gathered = [b"".join(gathered)]
         if len(gathered) == 1:
             sent = self._socket.send(gathered[0], flags)
         else:
             sent = self._socket.sendmsg(gathered, (), flags)
-        if sent == size:
-            if len(gathered) == len(parts):
-                parts.clear()
-            else:
-                for _ in gathered:
-                    parts.popleft()
-            return sent
-        left = sent
-        for part in gathered:
-            parts.popleft()
-            if left < len(part):
-                # Bytes read from a slice stay read: half of them is out.
-                parts.appendleft(memoryview(part)[left:])
-                break
-            left -= len(part)
+        if count == len(parts):
+            parts.clear()
+        else:
+            for _ in range(count):
+                parts.popleft()
+        if sent < size:
+            # Bytes read from a slice stay read: part of them may be out.
+            parts.extendleft(reversed(_behind(gathered, sent)))
         return sent
 
     def _send_slice(self, part: Slice, count: int) -> int:
@@ -130,3 +128,12 @@ def _read(part: Slice, offset: int, length: int) -> bytes:
     if len(data) != length:
         raise SliceCut(f"{part.file.path} ends before byte {part.position + offset + length}")
     return data
+
+
+def _behind(parts: list[bytes | memoryview], position: int) -> list[bytes | memoryview]:
+    """What is behind a position of parts in a row."""
+    for index, part in enumerate(parts):
+        if position < len(part):
+            return [memoryview(part)[position:], *parts[index + 1 :]]
+        position -= len(part)
+    return []

@@ -7,7 +7,6 @@ a new helper. Job and arguments travel by pickle, so a job is a function at the 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -18,7 +17,6 @@ from typing import Any
 
 from tidelog.effects import Work
 from tidelog.runtime.files import DirectoryStorage
-from tidelog.runtime.helper import length_prefix
 from tidelog.runtime.loop import READ, WRITE, Loop, LoopTimer
 from tidelog.runtime.receiving import ReceiveMemory, Receiver
 from tidelog.runtime.sending import Sender
@@ -65,6 +63,8 @@ class Worker:
         if len(self._queue) >= self._max_queued:
             self._fail_later(effect.token, f"{self._max_queued} jobs are waiting already")
             return
+        import pickle  # with the first job, not with the node
+
         try:
             message = pickle.dumps(
                 (effect.token, effect.storage.root, effect.job, effect.arguments), pickle.HIGHEST_PROTOCOL
@@ -100,7 +100,7 @@ class Worker:
                 return
         assert self._sender is not None
         self._running_token, message = self._queue.popleft()
-        self._sender.add((length_prefix.pack(len(message)), message))
+        self._sender.add((len(message).to_bytes(4, "big"), message))
         self._send()
 
     def _done(self, token: int, result: Any, error: str | None) -> None:
@@ -189,6 +189,8 @@ class Worker:
         if frame is None:
             receiver.settle()
             return
+        import pickle
+
         token, result, error = pickle.loads(frame)  # noqa: S301 - from the process this one started
         receiver.settle()
         self._done(token, result, error)
