@@ -37,7 +37,7 @@ class State(Enum):
 REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 RETRY_MS = 50
-"""Between tries to register while there is no active controller."""
+"""Between tries to reach a controller: well within broker.connection.loss.grace.ms."""
 
 
 class BrokerLifecycle:
@@ -132,12 +132,20 @@ class BrokerLifecycle:
         )
         self._link.ask(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, request, self._beaten)
 
+    def _beat_soon(self) -> None:
+        """The controller was not reached, or moved: a broken connection must be replaced within the grace it gives."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._outbox.after(RETRY_MS, self._beat)
+
     def _beaten(self, response: Any, error: str | None) -> None:
         if self.state in (State.STARTING, State.STOPPED):
             return
         if error is not None:
             if self.state is State.STOPPING:
                 self._let_go()
+            else:
+                self._beat_soon()
             return
         code = ErrorCode(response.error_code)
         if code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
@@ -151,6 +159,7 @@ class BrokerLifecycle:
             self.start()
             return
         if code is not ErrorCode.NONE:
+            self._beat_soon()
             return
         self.fenced = response.is_fenced
         if self.state is State.STOPPING and response.should_shut_down:

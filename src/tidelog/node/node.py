@@ -74,7 +74,7 @@ class Node:
         self.woken_fetches: dict[Any, None] = {}
         """Those that may have enough now: looked at once each, at the end of the step."""
         self._control_connections: dict[int, int] = {}
-        """Brokers by the connection that their heartbeats come by."""
+        """The connection that each broker's last heartbeat came by."""
         self.incarnation_id = self.outbox.chance.uuid()
         self._stop_requested = False
         self._build_cluster(config, directories)
@@ -217,14 +217,20 @@ class Node:
     def _connection_closed(self, event: ConnectionClosed) -> None:
         for fetch in list(self.parked_fetches.get(event.connection_id, ())):
             fetch.drop()
-        broker_id = self._control_connections.pop(event.connection_id, None)
-        if broker_id is not None and event.by_peer and self.cluster.controller is not None:
-            self.cluster.controller.connection_lost(broker_id)
+        for broker_id, connection_id in self._control_connections.items():
+            if connection_id == event.connection_id:
+                del self._control_connections[broker_id]
+                if event.by_peer and self.cluster.controller is not None:
+                    self.cluster.controller.connection_lost(broker_id)
+                break
 
     def note_control_connection(self, connection_id: int, broker_id: int) -> None:
-        """A broker's heartbeat came by this connection: should it break, the broker may be dead."""
+        """A broker's heartbeat came by this connection: should it break, the broker may be dead.
+
+        Only the connection it was heard on last counts: an older one may be seen to end long after it was replaced.
+        """
         if connection_id != LOCAL_CONNECTION:
-            self._control_connections[connection_id] = broker_id
+            self._control_connections[broker_id] = connection_id
 
     # --- what the APIs look at ---
 
