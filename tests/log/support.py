@@ -30,7 +30,9 @@ def open_log(storage: Storage, *, clean: bool = True, recovery_point: int = 0, s
     )
 
 
-def batch(values: Sequence[bytes | None] | int = 1, *, timestamp: int = NOW, key: bytes | None = b"k", **how: Any) -> memoryview:
+def batch(
+    values: Sequence[bytes | None] | int = 1, *, timestamp: int = NOW, key: bytes | None = b"k", **how: Any
+) -> memoryview:
     """A producer's batch, writable as it comes from a socket: values, or so many of them."""
     if isinstance(values, int):
         values = [b"value-%d" % index for index in range(values)]

@@ -80,6 +80,7 @@ def test_every_codec_is_kept(disk: SimulatedDisk, compression: int) -> None:
         (changed(23, b"\xff\xff\xff\xff"), ErrorCode.INVALID_RECORD),
         (changed(57, b"\0\0\0\0"), ErrorCode.INVALID_RECORD),
         (changed(43, b"\0\0\0\0\0\0\0\x07"), ErrorCode.INVALID_RECORD),  # a producer without a sequence
+        (changed(23, b"\x7f\xff\xff\xfe" + bytes(batch(3)[27:57]) + b"\x7f\xff\xff\xff"), ErrorCode.INVALID_RECORD),
         (batch(1, timestamp=NOW + 3_600_001), ErrorCode.INVALID_TIMESTAMP),
     ],
 )
@@ -230,7 +231,16 @@ def test_gaps_and_empty_batches_of_a_compacted_leader_are_kept(disk: SimulatedDi
     data = b"".join(
         (
             build_batch([Record(3, NOW, b"a", b"1")], base_offset=0, last_offset=4, partition_leader_epoch=1),
-            build_batch([], base_offset=20, last_offset=24, max_timestamp=NOW, partition_leader_epoch=1, producer_id=5, producer_epoch=2, base_sequence=0),
+            build_batch(
+                [],
+                base_offset=20,
+                last_offset=24,
+                max_timestamp=NOW,
+                partition_leader_epoch=1,
+                producer_id=5,
+                producer_epoch=2,
+                base_sequence=0,
+            ),
             build_batch([Record(40, NOW, b"b", b"2")], partition_leader_epoch=1),
         )
     )

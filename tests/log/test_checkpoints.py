@@ -18,7 +18,8 @@ def test_offsets_come_back(disk: SimulatedDisk) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"0\n", b"1\n0\n", b"0\n2\norders 0 17\n", b"0\n1\norders 0\n", b"0\n1\norders x 1\n", b"\xff\xfe", b"x"]
+    "content",
+    [b"", b"0\n", b"1\n0\n", b"0\n2\norders 0 17\n", b"0\n1\norders 0\n", b"0\n1\norders x 1\n", b"\xff\xfe", b"x"],
 )
 def test_a_ruined_file_is_absent(disk: SimulatedDisk, content: bytes) -> None:
     disk.replace("c", content)
@@ -48,6 +49,11 @@ def test_the_topic_id_of_a_directory(disk: SimulatedDisk) -> None:
     writes = disk.writes
     partition_metadata.write(disk, "t-0", bytes(range(16)))
     assert disk.writes == writes, "an unchanged file is left alone"
-    for ruined in (b"", b"version: 0\n", b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", b"version: 0\ntopic_id: AAEC"):
+    for ruined in (
+        b"",
+        b"version: 0\n",
+        b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw",
+        b"version: 0\ntopic_id: AAEC",
+    ):
         disk.replace("t-0/partition.metadata", ruined)
         assert partition_metadata.read(disk, "t-0") is None

@@ -29,17 +29,17 @@ def test_the_files_are_kafkas(disk: SimulatedDisk) -> None:
     index = offset_index(disk, 2)
     assert disk.read_file("x.index") == b"", "nothing is written one entry at a time"
     index.write_out()
-    assert disk.read_file("x.index").hex() == "0000000900001388" "0000001300002710"
+    assert disk.read_file("x.index").hex() == "00000009000013880000001300002710"
     times = TimeIndex(disk, "x.timeindex", BASE)
     times.reset()
     times.add(258, BASE + 3)
     times.add(258, BASE + 9)  # no newer time, no entry
     times.write_out()
-    assert disk.read_file("x.timeindex").hex() == "0000000000000102" "00000003"
+    assert disk.read_file("x.timeindex").hex() == "000000000000010200000003"
     aborted = TransactionIndex(disk, "x.txnindex", exists=False)
     assert aborted.read() == []
     aborted.append(AbortedTransaction(7, 100, 120, 130))
-    assert disk.read_file("x.txnindex").hex() == "0000" "0000000000000007" "0000000000000064" "0000000000000078" "0000000000000082"
+    assert disk.read_file("x.txnindex").hex() == "00000000000000000007000000000000006400000000000000780000000000000082"
 
 
 @settings(max_examples=60)
@@ -48,9 +48,7 @@ def test_the_files_are_kafkas(disk: SimulatedDisk) -> None:
     written=st.integers(0, 700),
     probes=st.lists(st.integers(-10, 40_000), min_size=1, max_size=20),
 )
-def test_searching_finds_what_a_list_would(
-    steps: list[tuple[int, int]], written: int, probes: list[int]
-) -> None:
+def test_searching_finds_what_a_list_would(steps: list[tuple[int, int]], written: int, probes: list[int]) -> None:
     """Wherever the entries are: in the file, in memory, or in both."""
     index = OffsetIndex(SimulatedDisk(), "x.index", BASE)
     index.reset()

@@ -86,7 +86,12 @@ def test_what_is_known_survives_a_stop(disk: SimulatedDisk, clean: bool) -> None
     log = open_log(disk, segment_bytes=600)
     for number in range(20):
         append(log, produced(1, number))
-        append(log, produced(2, 3 * number, count=3, epoch=number // 10) if number < 10 else produced(2, 3 * (number - 10), count=3, epoch=1))
+        append(
+            log,
+            produced(2, 3 * number, count=3, epoch=number // 10)
+            if number < 10
+            else produced(2, 3 * (number - 10), count=3, epoch=1),
+        )
     recovery_point = 0
     if clean:
         log.close()
@@ -150,7 +155,9 @@ def test_the_snapshot_is_kafkas() -> None:
     assert data[:2] == b"\0\x01"
     assert data[6:10] == b"\0\0\0\x02"
     assert len(data) == 10 + 2 * 46
-    assert data[10:56].hex() == "0000000000000007" "0002" "00000004" "0000000000000065" "00000001" f"{NOW:016x}" "00000005" "ffffffffffffffff"
+    assert (
+        data[10:56].hex() == f"0000000000000007000200000004000000000000006500000001{NOW:016x}00000005ffffffffffffffff"
+    )
     found = producer_snapshot.from_bytes(data)
     assert [(one.producer_id, one.epoch, one.batches, one.transaction_first_offset) for one in found] == [
         (7, 2, [KnownBatch(3, 4, 100, 101, NOW)], -1),

@@ -47,7 +47,7 @@ class FlushState:
         self.recovery_point = recovery_point
         """Everything below is durable, except that rename and delete of whole files may be undone by a power loss."""
         self._is_new = is_new
-        """The directory itself was just made: its own name is not durable either."""
+        """The directory itself may have just been made: its own name is not durable either."""
         self._sealed: dict[Segment, int] = {}
         """Segments with index files, and perhaps batches, that no flush has confirmed since they were completed.
         A segment may be cut, written to and completed again while a flush is under way; the number tells."""
@@ -65,6 +65,11 @@ class FlushState:
     def directory_changed(self) -> None:
         """A file was made, renamed or deleted."""
         self._changes += 1
+
+    def directory_recovered(self) -> None:
+        """After an unclean stop nobody knows which names are durable, the directory's own included."""
+        self._changes += 1
+        self._is_new = True
 
     def wrote_small_file(self, path: str) -> None:
         """A checkpoint or a snapshot was replaced."""

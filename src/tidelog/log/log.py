@@ -160,7 +160,7 @@ class Log(LogFiles):
                 newest = max(newest, header.max_timestamp)
                 end += 1
             last_offset = headers[end - 1].base_offset + headers[end - 1].last_offset_delta
-            segment = self._segment_for(size, last_offset, newest, now_ms)
+            segment = self._segment_for(size, first.base_offset, last_offset, newest, now_ms)
             epochs_before = self._begin_epoch(first.partition_leader_epoch, first.base_offset)
             position = segment.size
             try:

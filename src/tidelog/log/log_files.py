@@ -141,7 +141,7 @@ class LogFiles:
 
     # --- segments ---
 
-    def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+    def _segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, or a new one when it may not take these batches."""
         segment = self._segments.active
         if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX or (
@@ -152,7 +152,9 @@ class LogFiles:
                 or segment.waited_ms(max_timestamp, now_ms) > self._roll_after_ms
             )
         ):
-            self._roll(now_ms)
+            # Compaction may have left a gap wider than an index can span: begin behind it.
+            is_wide = last_offset - self.log_end_offset > RELATIVE_OFFSET_MAX
+            self._roll(now_ms, first_offset if is_wide else self.log_end_offset)
         return self._segments.active
 
     def roll_if_due(self, now_ms: int) -> bool:
@@ -160,20 +162,20 @@ class LogFiles:
         segment = self._segments.active
         if not segment.size or now_ms - segment.created_ms <= self._roll_after_ms:
             return False
-        self._roll(now_ms)
+        self._roll(now_ms, self.log_end_offset)
         return True
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless this one is empty."""
         if self._segments.active.size:
-            self._roll(now_ms)
+            self._roll(now_ms, self.log_end_offset)
 
-    def _roll(self, now_ms: int) -> None:
+    def _roll(self, now_ms: int, base_offset: int) -> None:
         sealed = self._segments.active
         sealed.seal()
         self._take_snapshot()
         self._flushes.directory_changed()
-        segment = self._create_segment(self.log_end_offset, now_ms)
+        segment = self._create_segment(base_offset, now_ms)
         self._segments.add(segment)
         self._appends_to(segment)
         self._flushes.sealed(sealed)
@@ -220,7 +222,7 @@ class LogFiles:
         if not count:
             return []
         if count == len(self._segments):
-            self._roll(now_ms)
+            self._roll(now_ms, self.log_end_offset)
         doomed = [self._segments[index] for index in range(count)]
         self.raise_log_start(self._segments[count].base_offset)
         self._flushes.directory_changed()
@@ -280,7 +282,10 @@ class LogFiles:
         return self.log_end_offset
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int = 0) -> None:
-        """Drop everything and go on from `offset`: what a follower does whose leader has forgotten its end."""
+        """Drop everything and go on from `offset`: what a follower does whose leader has forgotten its end.
+
+        The recovery point becomes 0 until the next flush: a power loss may bring back some of what was dropped.
+        """
         self._is_changed = True
         self._flushes.directory_changed()
         self._reader.forget_positions()
@@ -291,8 +296,8 @@ class LogFiles:
         self._segments.clear()
         self._segments.add(self._create_segment(offset, now_ms))
         self._appends_to(self._segments.active)
-        self.log_start_offset = offset
-        self._ends_at(offset)
+        self.log_start_offset = self.log_end_offset = offset
+        self._flushes.cut(0)
         self.epoch_history.clear()
         self._write_epochs()
         self.producers.start_from((), offset)

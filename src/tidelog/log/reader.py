@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidelog.errors import CorruptionError, ErrorCode, KafkaError
+from tidelog.errors import KafkaError
 from tidelog.log import scan
 from tidelog.log.positions import Bookmarks, RecentBatches
 from tidelog.log.results import LogRead
@@ -166,27 +167,38 @@ class Reader:
         return None
 
     def newest_record(self, start_offset: int, limit: int) -> FoundByTime | None:
-        """The first record that has the newest timestamp of all below `limit`."""
-        best: tuple[int, int, Segment] | None = None
+        """The first record that has the newest timestamp of all from `start_offset` on and below `limit`."""
+        best: tuple[int, Segment, int, BatchHeader] | None = None
         for segment in self._segments.starting_with(start_offset):
             if segment.base_offset >= limit:
                 break
-            timestamp, offset = segment.newest
-            if offset < limit and offset >= start_offset:
+            for position, header in self._newest_batches(segment, start_offset, limit):
+                timestamp = header.max_timestamp
+                if header.base_offset < start_offset:  # the log starts within it: its header counts too many records
+                    times = (at for offset, at in _times(segment, position, header) if offset >= start_offset)
+                    timestamp = max(times, default=-1)
                 if timestamp >= 0 and (best is None or timestamp > best[0]):
-                    best = (timestamp, offset, segment)
-                continue
-            for _, header in segment.headers_from(0, scan.WALK_BYTES):  # the newest is beyond what may be told
+                    best = (timestamp, segment, position, header)
+        if best is None:
+            return None
+        return _find_in_batch(best[1], best[2], best[3], best[0], start_offset)
+
+    @staticmethod
+    def _newest_batches(segment: Segment, start_offset: int, limit: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Batches of a segment among which the newest is: the one its index names, when that may be told."""
+        timestamp, offset = segment.newest
+        if timestamp < 0:
+            return
+        located = segment.locate(offset)
+        if located is not None and located[1].base_offset >= start_offset and located[1].last_offset < limit:
+            yield located
+            return
+        located = segment.locate(start_offset)
+        if located is not None:
+            for position, header in segment.headers_from(located[0], scan.WALK_BYTES):
                 if header.last_offset >= limit:
-                    break
-                if header.last_offset >= start_offset and (best is None or header.max_timestamp > best[0]):
-                    best = (header.max_timestamp, header.last_offset, segment)
-        if best is None or best[0] < 0:
-            return None
-        located = best[2].locate(best[1])
-        if located is None:
-            return None
-        return _find_in_batch(best[2], *located, best[0], start_offset)
+                    return
+                yield position, header
 
     # --- transactions ---
 
@@ -205,17 +217,20 @@ class Reader:
 def _find_in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
 ) -> FoundByTime | None:
-    """The first record of a batch from an offset and a time on.
-
-    A batch whose records cannot be read, which only a client can have made, counts from its first offset.
-    """
-    try:
-        batch = scan.read_batch(segment.file, position, header.size)
-        for record in iterate_records(batch):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return FoundByTime(record.offset, record.timestamp, header.partition_leader_epoch)
-    except KafkaError:
-        return FoundByTime(max(header.base_offset, start_offset), header.max_timestamp, header.partition_leader_epoch)
-    except CorruptionError as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    """The first record of a batch from an offset and a time on."""
+    for offset, at in _times(segment, position, header):
+        if at >= timestamp and offset >= start_offset:
+            return FoundByTime(offset, at, header.partition_leader_epoch)
     return None
+
+
+def _times(segment: Segment, position: int, header: BatchHeader) -> list[tuple[int, int]]:
+    """Offset and timestamp of each record in a batch.
+
+    One whose records cannot be read, which only a client can have made, counts as two records of its newest time.
+    """
+    batch = scan.read_batch(segment.file, position, header.size)
+    try:
+        return [(record.offset, record.timestamp) for record in iterate_records(batch)]
+    except KafkaError:
+        return [(header.base_offset, header.max_timestamp), (header.last_offset, header.max_timestamp)]

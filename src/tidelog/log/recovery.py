@@ -3,10 +3,9 @@
 After a clean stop the files are taken at their word; only that the newest segment ends with a whole batch is looked at.
 After any other stop:
 
-    the segment with the recovery point, and all after it   are read through. Below the point the headers must fit
-                                                            together, from it on every checksum must be right
-    at the first batch that does not                        the log is cut, as Kafka does: nothing after it was promised
-    all before                                              must be complete up to the next segment
+    the segment with the recovery point, and all after it   are read through, every checksum, and indexed anew
+    at the first batch that is not whole                    the log is cut, as Kafka does: nothing after it was promised
+    all before                                              must end with a whole batch
 
 What was flushed is never given up silently: damage below the recovery point with records behind it is a
 CorruptionError, and the files stay as they are. A caller that has another copy deletes the directory; one that would
@@ -202,6 +201,9 @@ class _Opening:
     def _recover(self, recovery_point: int, log_start_offset: int, history: EpochHistory) -> Recovered:
         recovered = Recovered()
         segments = self.segments
+        while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
+            segments[0].destroy()  # no reader would see it, and what it lost does not matter
+            segments.remove_first(1)
         first = max(0, segments.index_for(recovery_point))
         for index in range(first):
             self._check_complete(segments[index], segments[index + 1].base_offset)
@@ -220,7 +222,7 @@ class _Opening:
                 expected = segment.base_offset
                 self.producers.end_offset = expected
                 self.snapshots.take(self.producers)
-            expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history)
+            expected, valid_bytes = self._scan(segment, index, expected, history)
             recovered.scanned_bytes += valid_bytes
             index += 1
             if valid_bytes < segment.size:
@@ -239,12 +241,10 @@ class _Opening:
             segments.remove_last()
             recovered.removed_segments += 1
         self.producers.end_offset = recovered.log_end_offset = expected
-        self.flushes.directory_changed()
+        self.flushes.directory_recovered()
         return recovered
 
-    def _scan(
-        self, segment: Segment, index: int, expected: int, recovery_point: int, history: EpochHistory
-    ) -> tuple[int, int]:
+    def _scan(self, segment: Segment, index: int, expected: int, history: EpochHistory) -> tuple[int, int]:
         """Prove a segment's batches and index them anew; the offset after the last good one, and where it ends."""
         last_possible = segment.base_offset + RELATIVE_OFFSET_MAX
         if index + 1 < len(self.segments):
@@ -252,7 +252,7 @@ class _Opening:
         segment.reset_indexes()
         segment.txn_index.reset()
         valid_bytes = 0
-        for position, header in scan.valid_batches(segment.file, expected, recovery_point, last_possible):
+        for position, header in scan.valid_batches(segment.file, expected, last_possible):
             segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
             segment.write_out_chunks()
             if header.partition_leader_epoch not in (history.latest, -1):

@@ -77,9 +77,10 @@ def load(
     loaded = snapshots.load(end_offset)
     producers, start_offset = loaded if loaded is not None else ((), log_start_offset)
     state.start_from(producers, start_offset)
-    if start_offset < end_offset:
-        for segment in segments.starting_with(start_offset):
-            _replay(segment, state, start_offset, end_offset)
+    for segment in segments.starting_with(start_offset):
+        if max(segment.base_offset, start_offset) >= end_offset:
+            break
+        _replay(segment, state, start_offset, end_offset)
     state.end_offset = end_offset
 
 

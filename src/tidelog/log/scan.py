@@ -52,13 +52,11 @@ def read_batch(file: File, position: int, size: int) -> BatchHeader:
     raise CorruptionError(f"{file.path} at {position}: the batch is damaged")
 
 
-def valid_batches(
-    file: File, expected_offset: int, verify_from_offset: int, last_possible_offset: int
-) -> Iterator[tuple[int, BatchHeader]]:
+def valid_batches(file: File, expected_offset: int, last_possible_offset: int) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch from the start of a file up to the first that cannot be one.
 
-    Offsets must rise from `expected_offset` and stay within what the segment can index. From `verify_from_offset` on
-    the checksum must be right and the whole batch is in the header's buffer; below it only headers are read.
+    The checksum must be right, and offsets must rise from `expected_offset` and stay within what the segment can hold.
+    The whole batch is in the header's buffer.
     """
     end = file.size
     position = 0
@@ -67,7 +65,7 @@ def valid_batches(
     while end - position >= HEADER_SIZE:
         within = position - buffer_start
         if within + HEADER_SIZE > len(buffer):
-            buffer = file.read(position, WALK_BYTES if expected_offset < verify_from_offset else VERIFY_BYTES)
+            buffer = file.read(position, VERIFY_BYTES)
             buffer_start, within = position, 0
         try:
             header = read_header(buffer, within)
@@ -81,13 +79,12 @@ def valid_batches(
             or header.last_offset > last_possible_offset
         ):
             return
-        if header.base_offset >= verify_from_offset or header.is_control:
-            if within + size > len(buffer):
-                buffer = file.read(position, max(size, VERIFY_BYTES))
-                buffer_start = position
-                header = read_header(buffer)
-            if not header.crc_matches():
-                return
+        if within + size > len(buffer):
+            buffer = file.read(position, max(size, VERIFY_BYTES))
+            buffer_start = position
+            header = read_header(buffer)
+        if not header.crc_matches():
+            return
         yield position, header
         expected_offset = header.next_offset
         position += size

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.batch import (
+    HEADER_SIZE,
+    MAX_DECOMPRESSED_BYTES,
     BatchHeader,
     Compression,
     Record,
@@ -33,6 +35,10 @@ _CODECS = {
     "zstd": Compression.ZSTD,
 }
 _NO_TIMESTAMP = -1
+_COMPRESSION_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_SMALLEST_RECORD_BYTES = 7
+"""Length, attributes, two deltas, two lengths and a count: a header that claims more would only use up offsets."""
 
 
 class AppendRules:
@@ -77,8 +83,12 @@ def check_as_leader(data: memoryview, rules: AppendRules, now_ms: int) -> BatchH
     _check_size(size, rules)
     check_crc(header)
     check_produced(header)
-    if header.attributes & 0x08:
+    attributes = header.attributes
+    if attributes & _LOG_APPEND_TIME:
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "a producer may not set log append time")
+    record_bytes = MAX_DECOMPRESSED_BYTES if attributes & _COMPRESSION_MASK else size - HEADER_SIZE
+    if header.record_count * _SMALLEST_RECORD_BYTES > record_bytes:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{header.record_count} records cannot be in {size} bytes")
     if not rules.is_log_append_time:
         _check_time(header.base_timestamp, rules, now_ms)
         _check_time(header.max_timestamp, rules, now_ms)
