@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 LOCAL_CONNECTION = -1
-"""Connection id of what a node asks itself: the answer resumes whoever asked (`Outbox.expect`), its slot is the number."""
+"""Connection id of what a node asks itself: the answer resumes whoever asked (see Outbox.expect)."""
 
 
 class Request:
@@ -44,7 +44,7 @@ class ConnectionClosed:
         self.connection_id = connection_id
         self.reason = reason
         self.by_peer = by_peer
-        """Whether the other side or the network ended it; False where this node did: for silence, bad input, a Close."""
+        """Whether the other side or the network ended it; False where this node did (silence, bad input, a Close)."""
 
 
 class PeerAnswered:
@@ -56,6 +56,10 @@ class PeerAnswered:
         self.peer_id = peer_id
         self.request_id = request_id
         self.body = body
+
+
+CONNECTION_REFUSED = "connection refused"
+"""Reason of a PeerFailed: the machine is there and nobody listens on it, so the process is gone."""
 
 
 class PeerFailed:

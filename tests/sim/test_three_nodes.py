@@ -157,3 +157,26 @@ def test_one_loses_power_the_others_have_it_all(seed: int) -> None:
     assert found == [*acknowledged, b"without", b"after"]
     cluster.world.run_for(2_000)
     assert cluster.log_of(1) == cluster.log_of(2) == cluster.log_of(3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_leader_and_controller_die_in_one_and_the_next_takes_over_quickly(seed: int) -> None:
+    cluster = started(seed)
+    cluster.produce(b"a")
+    controller = next(one for one in cluster.node_ids if cluster.process(one).node.cluster.quorum.is_leader)
+    assert cluster.world.run_until(lambda: cluster.isr() == {1, 2, 3})
+    cluster.world.run_for(1_000)
+    if cluster.leader() != controller:
+        cluster.world.kill(cluster.leader())
+        assert cluster.world.run_until(lambda: cluster.leader() == controller or len(cluster.isr()) == 2)
+        for one in cluster.node_ids:
+            if one not in cluster.living():
+                cluster.world.start(one)
+        assert cluster.world.run_until(lambda: cluster.isr() == {1, 2, 3})
+        controller = next(one for one in cluster.node_ids if cluster.process(one).node.cluster.quorum.is_leader)
+    both = cluster.leader() == controller
+    before_ms = cluster.world.now_ms
+    cluster.world.kill(controller)
+    cluster.produce(b"b")
+    assert cluster.world.now_ms - before_ms < 5_000, f"well before a session ends; both in one: {both}"
+    assert list(dict.fromkeys(cluster.consume())) == [b"a", b"b"]

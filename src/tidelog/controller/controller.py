@@ -208,6 +208,18 @@ class Controller:
             serving = [each.broker_id for each in self.image.brokers.values() if each.active]
             self._sessions.connection_lost(broker_id, serving)
 
+    def connection_refused(self, broker_id: int) -> None:
+        """Nobody listens at the address of a broker that this controller has not heard yet."""
+        if self.image is not None:
+            serving = [each.broker_id for each in self.image.brokers.values() if each.active]
+            self._sessions.connection_refused(broker_id, serving)
+
+    def unheard_brokers(self) -> list[int]:
+        """Unfenced brokers that this controller has only read of: a new one does not know whether they live."""
+        if self.image is None:
+            return []
+        return self._sessions.unheard(each.broker_id for each in self.image.brokers.values() if each.active)
+
     # --- deciding ---
 
     def _context(self, api_version: int = 0) -> Context:

@@ -3,7 +3,8 @@
 A session lasts broker.session.timeout.ms from the last heartbeat. A new controller gives every unfenced broker a fresh
 one. Fast fencing (ours; Kafka has only the timeout): a broker whose control connection breaks, and who is not back
 within broker.connection.loss.grace.ms, is fenced at once. Fencing a live broker moves its leaderships, so
-    a broker that this controller has not heard yet gets no such grace, only its session
+    a broker that this controller has not heard yet gets no such grace, only its session, unless nobody listens at its
+    address any more: then its process is gone, whoever was the controller when it went
     a controller that loses most brokers at once suspects itself, and waits for their sessions
 """
 
@@ -108,8 +109,24 @@ class Sessions:
     def connection_lost(self, broker_id: int, serving: Iterable[int]) -> None:
         """A broker's control connection broke, of those `serving` (unfenced and not stopping)."""
         session = self._sessions.get(broker_id)
-        if session is None or not session.heard:
-            return
+        if session is not None and session.heard:
+            self._lose(broker_id, session, serving)
+
+    def connection_refused(self, broker_id: int, serving: Iterable[int]) -> None:
+        """Nobody listens where a broker should, one that this controller has not heard: as if its connection broke."""
+        session = self._sessions.get(broker_id)
+        if session is not None and not session.heard:
+            self._lose(broker_id, session, serving)
+
+    def unheard(self, broker_ids: Iterable[int]) -> list[int]:
+        """Of these brokers, those that this controller has only read of."""
+        return [
+            broker_id
+            for broker_id in broker_ids
+            if (session := self._sessions.get(broker_id)) is not None and not session.heard
+        ]
+
+    def _lose(self, broker_id: int, session: Session, serving: Iterable[int]) -> None:
         session.lost = True
         others = set(serving)
         if not self._config.broker_connection_loss_fencing_enable or broker_id not in others:

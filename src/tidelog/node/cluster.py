@@ -25,7 +25,14 @@ _QUORUM_APIS = frozenset((ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.
 class Cluster:
     """Listens to the quorum."""
 
-    def __init__(self, config: NodeConfig, outbox: Outbox, changed: Callable[[ImageDelta], None]) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        outbox: Outbox,
+        changed: Callable[[ImageDelta], None],
+        activated: Callable[[], None],
+    ) -> None:
+        self._activated = activated
         self._node_id = config.node_id
         self._config = config
         self._outbox = outbox
@@ -112,6 +119,7 @@ class Cluster:
         """This node is the active controller."""
         if self.controller is not None:
             self.controller.activate(self.image.copy(), epoch, self.bootstrap_records)
+            self._activated()
 
     def on_resigned(self) -> None:
         """This node is no longer the active controller."""

@@ -9,6 +9,7 @@ outside a step changes a node; nothing in a step waits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -19,6 +20,7 @@ from tidelog.controller.levels import SUPPORTED_FEATURES
 from tidelog.effects import Effect
 from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, StorageError
 from tidelog.events import (
+    CONNECTION_REFUSED,
     LOCAL_CONNECTION,
     ConnectionClosed,
     Event,
@@ -46,10 +48,13 @@ from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
 from tidelog.storage import Storage
-from tidelog.wire.apis import api_name, response_class
+from tidelog.wire.apis import ApiKey, api_name, response_class
 from tidelog.wire.message import Message
+from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
+PROBE_CHANNEL = "probe"
+PROBE_VERSION = 3
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 PLAINTEXT = 0
 """The security protocol of every listener."""
@@ -64,7 +69,7 @@ class Node:
         self.outbox.now_ms = now_ms
         directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
         self.cluster_id = _check_directories(config, directories)
-        self.cluster = Cluster(config, self.outbox, self._metadata_changed)
+        self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.look_for_unheard_brokers)
         self.replicas = Replicas(
             config.node_id, config, directories, self.outbox, self._directory_failed, self._is_isr_eligible
         )
@@ -231,6 +236,35 @@ class Node:
         """
         if connection_id != LOCAL_CONNECTION:
             self._control_connections[broker_id] = connection_id
+
+    def look_for_unheard_brokers(self) -> None:
+        """A new controller asks brokers it has not heard whether anybody is there, until it knows or they time out.
+
+        The one before may have died together with the broker it ran in: nobody saw that broker's connection break.
+        """
+        controller = self.cluster.controller
+        if controller is None or not controller.active:
+            return
+        for broker_id in controller.unheard_brokers():
+            address = self.broker.address_of(broker_id)
+            if address is not None:
+                request = ApiVersionsRequest(client_software_name="tidelog", client_software_version="controller")
+                self.outbox.send(
+                    address,
+                    PROBE_CHANNEL,
+                    ApiKey.API_VERSIONS,
+                    PROBE_VERSION,
+                    request,
+                    self.config.broker_session_timeout_ms,
+                    partial(self._probed, controller, broker_id),
+                )
+        if controller.unheard_brokers():
+            self.outbox.after(max(1, self.config.broker_connection_loss_grace_ms), self.look_for_unheard_brokers)
+
+    @staticmethod
+    def _probed(controller: Controller, broker_id: int, _response: Any, error: str | None) -> None:
+        if error == CONNECTION_REFUSED:
+            controller.connection_refused(broker_id)
 
     # --- what the APIs look at ---
 

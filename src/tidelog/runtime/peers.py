@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from tidelog.effects import Send
 from tidelog.errors import DecodeError
+from tidelog.events import CONNECTION_REFUSED
 from tidelog.runtime.loop import READ, WRITE, Loop, LoopTimer
 from tidelog.runtime.receiving import ReceiveMemory, Receiver
 from tidelog.runtime.resolver import Address, Resolver
@@ -168,18 +169,18 @@ class PeerConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         outcome = self._socket.connect_ex(address[1])
         if outcome not in (0, errno.EINPROGRESS):
-            self._lose(os.strerror(outcome).lower())
+            self._lose(CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower())
             return
         self._watch(WRITE)
 
     def _finish_connecting(self, connecting: socket.socket) -> None:
         outcome = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if outcome:
-            self._lose(os.strerror(outcome).lower())
+            self._lose(CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower())
             return
         # On one machine a dead peer's port can be given to this very socket, which then talks to itself.
         if connecting.getsockname() == connecting.getpeername():
-            self._lose("connection refused")
+            self._lose(CONNECTION_REFUSED)
             return
         self._is_connecting = False
         self._is_open = True

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidelog.effects import Close, Effect, Flush, Halt, Reply, Send, Tell, Work
 from tidelog.events import (
+    CONNECTION_REFUSED,
     ConnectionClosed,
     Event,
     FlushDone,
@@ -370,7 +371,7 @@ class World:
                 else self.connect(target.name, target.addresses[address], process.host.name, process)
             )
             if connection is None:
-                self._later(process, lambda: PeerFailed(effect.peer_id, effect.request_id, "connection refused"))
+                self._later(process, lambda: PeerFailed(effect.peer_id, effect.request_id, CONNECTION_REFUSED))
                 return
             process.peers[key] = connection
         self.request(connection, effect.api_key, effect.api_version, effect.body, answered, effect.timeout_ms)
