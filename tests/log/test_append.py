@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.log.support import DIRECTORY, NOW, append, batch, batches_in, open_log, produced, values_in
+from tests.log.support import DAY_MS, DIRECTORY, NOW, append, batch, batches_in, open_log, produced, values_in
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.log import Log, UnexpectedOffset
 from tidelog.sim.disk import SimulatedDisk
@@ -122,6 +122,17 @@ def test_log_append_time_replaces_the_clients(disk: SimulatedDisk) -> None:
     (header,) = batches_in(log)
     assert header.crc_matches()
     assert [record.timestamp for record in iterate_records(header)] == [NOW + 7] * 2
+
+
+def test_records_are_looked_at_where_that_is_asked_for(disk: SimulatedDisk) -> None:
+    misnumbered = build_batch([Record(0, NOW, b"k", b"v"), Record(2, NOW, b"k", b"v")], last_offset=1)
+    log = open_log(disk)
+    assert append(log, memoryview(bytearray(misnumbered))) == 0, "by default a batch is not opened"
+    log = open_log(SimulatedDisk(), record_validation_enable=True)
+    assert refused(log, memoryview(bytearray(misnumbered))) is ErrorCode.INVALID_RECORD
+    late = build_batch([Record(0, NOW, b"k", b"v"), Record(1, NOW + DAY_MS, b"k", b"v")], max_timestamp=NOW)
+    assert refused(log, memoryview(bytearray(late))) is ErrorCode.INVALID_TIMESTAMP
+    assert append(log, batch(3, compression=2)) == 0
 
 
 def test_a_compacted_topic_needs_keys(disk: SimulatedDisk) -> None:
@@ -290,14 +301,18 @@ def test_after_a_failed_append_the_log_is_what_its_file_is(disk: SimulatedDisk, 
     assert (log.log_end_offset, log.epochs) == (end, epochs)
 
 
+def _fits(log: Log) -> bool:
+    try:
+        append(log, batch(5))
+    except StorageError:
+        return False
+    return True
+
+
 def test_a_full_disk_takes_nothing_that_was_there() -> None:
     disk = SimulatedDisk(capacity_bytes=5_000)
     log = open_log(disk)
-    count = 0
-    with pytest.raises(StorageError, match="no space"):
-        for _ in range(1_000):
-            append(log, batch(5))
-            count += 5
+    count = 5 * next(number for number in range(1_000) if not _fits(log))
     assert log.log_end_offset == count
     assert len(values_in(log)) == count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -73,7 +74,7 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, count: int, compression: int, is_idempotent: bool, later: int) -> None:
         self.number += 1
         values: list[bytes | None] = [b"%d-%d" % (self.number, index) for index in range(count)]
-        how = {"timestamp": NOW + later, "compression": compression}
+        how: dict[str, Any] = {"timestamp": NOW + later, "compression": compression}
         if is_idempotent:
             data = batch(values, producer_id=1, producer_epoch=0, base_sequence=self.sequence, **how)
             self.sequence += count
@@ -258,4 +259,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestLogMachine.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)

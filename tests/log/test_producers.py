@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.log.support import DAY_MS, DIRECTORY, NOW, append, batch, flush, marker, open_log, produced, values_in
@@ -13,7 +15,7 @@ from tidelog.sim.disk import SimulatedDisk
 MAX = (1 << 31) - 1
 
 
-def refused(log: Log, data: memoryview, **how: object) -> ErrorCode:
+def refused(log: Log, data: memoryview, **how: Any) -> ErrorCode:
     end = log.log_end_offset
     with pytest.raises(KafkaError) as raised:
         append(log, data, **how)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tidelog.sim.disk import SimulatedDisk
 from tidelog.wire.batch import Record, build_batch
 
 
-def filled(disk: SimulatedDisk, count: int = 60, **settings: object) -> Log:
+def filled(disk: SimulatedDisk, count: int = 60, **settings: Any) -> Log:
     log = open_log(disk, **{"segment_bytes": 2_000, "index_interval_bytes": 150, **settings})
     chance = Random(7)
     for number in range(count):

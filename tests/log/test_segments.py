@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.log.support import DAY_MS, DIRECTORY, NOW, append, batch, batches_in, flush, open_log, values_in
@@ -69,7 +71,7 @@ def test_partitions_made_together_do_not_roll_together(disk: SimulatedDisk) -> N
             producer_expiry_ms=DAY_MS,
         )
         append(log)
-        due.add(next(at for at in range(0, 10_002) if log.roll_if_due(NOW + at)))
+        due.add(next(at for at in range(10_002) if log.roll_if_due(NOW + at)))
     assert len(due) > 4
     assert min(due) > 5_000
 
@@ -111,7 +113,7 @@ def test_the_time_index_of_a_sealed_segment_ends_with_its_newest(disk: Simulated
 # --- retention ---
 
 
-def segmented(disk: SimulatedDisk, count: int = 10, **settings: object) -> Log:
+def segmented(disk: SimulatedDisk, count: int = 10, **settings: Any) -> Log:
     """One record a segment, a second apart; the newest segment is empty."""
     log = open_log(disk, **settings)
     for number in range(count):
@@ -195,7 +197,7 @@ def test_what_was_deleted_stays_deleted(disk: SimulatedDisk) -> None:
 # --- cutting ---
 
 
-@pytest.mark.parametrize("offset", range(0, 31))
+@pytest.mark.parametrize("offset", range(31))
 def test_cutting_anywhere(disk: SimulatedDisk, offset: int) -> None:
     log = open_log(disk, segment_bytes=700, index_interval_bytes=100)
     for number in range(10):

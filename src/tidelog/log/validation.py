@@ -55,7 +55,7 @@ class AppendRules:
         "validate_records",
     )
 
-    def __init__(self, config: TopicConfig, *, validate_records: bool = False) -> None:
+    def __init__(self, config: TopicConfig) -> None:
         self.max_batch_bytes = config.max_message_bytes
         self.segment_bytes = config.segment_bytes
         self.before_max_ms = config.message_timestamp_before_max_ms
@@ -64,7 +64,7 @@ class AppendRules:
         self.is_compacted = "compact" in config.cleanup_policy
         self.codec = _CODECS.get(config.compression_type)
         """What batches are compressed with; None leaves it to the producer."""
-        self.validate_records = validate_records
+        self.validate_records = config.record_validation_enable
         """Look at every record, as Apache Kafka does."""
 
 
