@@ -185,10 +185,10 @@ class Log(LogFiles):
 
     def _begin_epoch(self, epoch: int, start_offset: int) -> EpochHistory | None:
         """Note an epoch before its first batch is written; the history before, when that changed it."""
-        if epoch == self.epoch_history.latest or epoch < 0:
+        if epoch < 0 or (epoch == self.epoch_history.latest and self._is_epochs_stored):
             return None
         before = self.epoch_history.copy()
-        if not self.epoch_history.assign(epoch, start_offset):
+        if not self.epoch_history.assign(epoch, start_offset) and self._is_epochs_stored:
             return None
         try:
             self._write_epochs()

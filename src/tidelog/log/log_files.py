@@ -33,6 +33,7 @@ class LogFiles:
         "_config",
         "_flushes",
         "_is_changed",
+        "_is_epochs_stored",
         "_is_plain",
         "_reader",
         "_roll_after_ms",
@@ -62,6 +63,7 @@ class LogFiles:
         log_start_offset: int,
         log_end_offset: int,
         recovered: Recovered | None,
+        is_epochs_stored: bool,
     ) -> None:
         self.storage = storage
         self.directory = directory
@@ -79,6 +81,9 @@ class LogFiles:
         self._reader = Reader(segments)
         self._is_changed = recovered is not None
         """Whether closing has anything to write."""
+        self._is_epochs_stored = is_epochs_stored
+        """Whether `leader-epoch-checkpoint` says what `epoch_history` says. An epoch without records is not worth a
+        file: thousands of idle partitions are led anew at every start."""
         self.config = config
 
     # --- what it is ---
@@ -135,9 +140,9 @@ class LogFiles:
         return self.epoch_history.end_offset_for(epoch, self.log_end_offset)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader's epoch begins at an offset."""
+        """A leader's epoch begins at an offset; it is written down with its first record."""
         if self.epoch_history.assign(epoch, start_offset):
-            self._write_epochs()
+            self._is_epochs_stored = False
 
     # --- segments ---
 
@@ -360,3 +365,4 @@ class LogFiles:
         path = f"{self.directory}/{names.EPOCH_CHECKPOINT}"
         self.storage.replace(path, self.epoch_history.to_bytes())
         self._flushes.wrote_small_file(path)
+        self._is_epochs_stored = True

@@ -109,11 +109,14 @@ class _Opening:
     def open(self, recovery_point: int, log_start_offset: int, clean: bool) -> Log:
         recovered: Recovered | None = None
         history: EpochHistory | None = None
+        stored_epochs = b""
         end_offset = log_start_offset
         if len(self.segments):
             history = EpochHistory.read(self.storage, self.epoch_path)
             if history is None:
                 history = self._rebuild_epochs()
+            else:
+                stored_epochs = history.to_bytes()
             clean_end = self._end_after_clean_stop() if clean else None
             if clean_end is None:
                 recovered = self._recover(recovery_point, log_start_offset, history)
@@ -127,11 +130,17 @@ class _Opening:
             end_offset = log_start_offset
             self._start_anew(log_start_offset)
             history = EpochHistory()
+            if stored_epochs:
+                self._write_epochs(history)  # what it says of the log before must not be believed again
+                stored_epochs = history.to_bytes()
         assert history is not None
         start_offset = max(log_start_offset, self.segments[0].base_offset)
-        is_cut = history.truncate_from_end(end_offset)
-        if history.truncate_from_start(start_offset) or is_cut or recovered is not None or not len(history):
+        history.truncate_from_end(end_offset)
+        history.truncate_from_start(start_offset)
+        is_epochs_stored = history.to_bytes() == stored_epochs
+        if not is_epochs_stored and len(history):
             self._write_epochs(history)
+            is_epochs_stored = True
         if recovered is None:
             self.snapshots.delete_above(end_offset)
             replay.load(self.segments, self.producers, self.snapshots, start_offset, end_offset)
@@ -150,6 +159,7 @@ class _Opening:
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             recovered=recovered,
+            is_epochs_stored=is_epochs_stored,
         )
 
     def _end_after_clean_stop(self) -> int | None:
