@@ -48,6 +48,7 @@ class ScriptedNode:
         self.wake_at_ms: int | None = None
         self.api_versions: Mapping[int, tuple[int, int]] = VERSIONS
         self.stop_exit_code = 0
+        self.serves_clients = True
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         if isinstance(event, Tick):

@@ -173,6 +173,23 @@ def test_a_stop_lets_the_node_finish(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "left").exists()
 
 
+def test_clients_wait_until_the_node_can_serve_them(tmp_path: Path) -> None:
+    def script(node: ScriptedNode, event: Event) -> list[Effect]:
+        if isinstance(event, Request) and event.listener == "CONTROLLER":
+            node.serves_clients = True
+        elif not node.requests:
+            node.serves_clients = False
+        return answer_metadata(node, event)
+
+    listeners = ("PLAINTEXT://127.0.0.1:0", "CONTROLLER://127.0.0.1:0")
+    with running(tmp_path, script, listeners=listeners, controller_listener_names=("CONTROLLER",)) as node:
+        with Client(node.port) as early, Client(node.ports["CONTROLLER"]) as voter:
+            early.send("early")
+            assert voter.ask("voter") == "voter"
+            assert early.receive()[1].cluster_id == "early"
+            assert node.node.wait_for(Request).client_id == "voter"
+
+
 def test_limits_changed_at_run_time_hold_for_the_next_connection(tmp_path: Path) -> None:
     with running(tmp_path, max_connections=1) as node, Client(node.port) as first:
         assert first.ask() == "test"

@@ -77,6 +77,7 @@ class Host:
         self._events: deque[Event] = deque()
         self._is_stepping = False
         self._config: NodeConfig | None = None
+        self._are_clients_admitted = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             Close: self._close,
             Send: self.peers.send,
@@ -94,13 +95,22 @@ class Host:
     # --- life ---
 
     def start(self, node: NodeDoor) -> None:
-        """Bring the node to life and let clients in."""
+        """Bring the node to life."""
         self._node = node
         self.server.api_versions = node.api_versions
         self._config = node.config
         self.loop.after(LOOK_AT_SETTINGS_MS, self._look_at_settings)
         self.deliver(Tick())
-        self.server.start_accepting()
+        self.server.admit(self.server.unlimited_listeners)
+        self._admit_clients()
+
+    def _admit_clients(self) -> None:
+        """Once the node can serve them: a client that came earlier would be told of a cluster without a controller, and
+        some ask again only after seconds. Those of the quorum are let in from the start.
+        """
+        if self._node is not None and getattr(self._node, "serves_clients", True):
+            self._are_clients_admitted = True
+            self.server.admit()
 
     def request_stop(self) -> None:
         """Ask the node for a clean stop."""
@@ -196,6 +206,8 @@ class Host:
             wake_at_ms = self._node.wake_at_ms
             if wake_at_ms is not None and wake_at_ms <= self.loop.clock.now_ms():
                 self.deliver(Tick())
+            if not self._are_clients_admitted:
+                self._admit_clients()
         self.server.flush()
         self.peers.flush()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -75,7 +75,9 @@ class Server:
         self.unlimited_listeners: frozenset[str] = frozenset()
         """Listeners of the quorum: clients must not be able to use up what nodes need to find a leader."""
         self._listeners: list[tuple[socket.socket, str]] = []
-        self._is_accepting = False
+        self._admitted: set[str] = set()
+        """Listeners that let clients in; at the others they wait in the system's queue."""
+        self._is_paused = False
         self._per_address: dict[str, int] = {}
         self._limited_connections = 0
         self._next_connection_id = 1
@@ -98,25 +100,21 @@ class Server:
         host, port = server_socket.getsockname()[:2]
         return Listener(listener.name, listener.host or host, port)
 
-    def start_accepting(self) -> None:
-        """Let clients in; until then they wait in the system's queue."""
-        if self._is_accepting:
-            return
-        self._is_accepting = True
+    def admit(self, names: Iterable[str] | None = None) -> None:
+        """Let clients in at these listeners, or at all; until then they wait in the system's queue."""
         for server_socket, name in self._listeners:
-            self.loop.watch(server_socket.fileno(), READ, partial(self._accept, server_socket, name))
+            if name not in self._admitted and (names is None or name in names):
+                self._admitted.add(name)
+                if not self._is_paused:
+                    self._watch_listener(server_socket, name)
 
-    def stop_accepting(self) -> None:
-        """Leave new clients in the system's queue."""
-        if self._is_accepting:
-            self._is_accepting = False
-            for server_socket, _ in self._listeners:
-                self.loop.unwatch(server_socket.fileno())
+    def _watch_listener(self, server_socket: socket.socket, name: str) -> None:
+        self.loop.watch(server_socket.fileno(), READ, partial(self._accept, server_socket, name))
 
     def close_all(self) -> None:
         """Stop listening and drop every connection, after one last try to send what is queued for it."""
         self._sweep.cancel()
-        self.stop_accepting()
+        self._pause()
         for server_socket, _ in self._listeners:
             server_socket.close()
         self._listeners.clear()
@@ -177,12 +175,21 @@ class Server:
         return self._created_in_second > self.limits.max_connection_creation_rate
 
     def _pause_accepting(self, pause_ms: int) -> None:
-        self.stop_accepting()
+        self._pause()
         self.loop.after(pause_ms, self._accept_again)
 
+    def _pause(self) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            for server_socket, name in self._listeners:
+                if name in self._admitted:
+                    self.loop.unwatch(server_socket.fileno())
+
     def _accept_again(self) -> None:
-        if self._listeners:
-            self.start_accepting()
+        self._is_paused = False
+        for server_socket, name in self._listeners:
+            if name in self._admitted:
+                self._watch_listener(server_socket, name)
 
     # --- connections ---
 
