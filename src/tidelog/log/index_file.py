@@ -56,6 +56,15 @@ class IndexFile:
             self._last = self._read_one(self._written - 1)
         return self._last
 
+    def entry_from_end(self, number: int) -> Entry | None:
+        """The newest entry is number 1; None when there are fewer."""
+        slot = self.entry_count - number
+        if slot < 0:
+            return None
+        if slot >= self._written:
+            return self._columns[0][slot - self._written], self._columns[1][slot - self._written]
+        return self._read_one(slot)
+
     def check(self) -> None:
         """Raise CorruptionError when the file cannot be an index: missing, torn, or ending in zeros.
 

@@ -14,8 +14,9 @@ from tidelog.wire.batch import BatchHeader, ControlType, control_type, end_marke
 
 _CONTROL = 0x20
 _TRANSACTIONAL = 0x10
-_RECALL_BYTES = 256 * 1024
-"""How far back a start looks for batches that producers may still send again."""
+_RECALL_ENTRIES = 64
+"""How many index entries back a start looks for batches that producers may still send again: as many large batches, or
+some thousand small ones."""
 
 
 class Marker(NamedTuple):
@@ -128,12 +129,13 @@ def recall_batches(segments: Segments, state: ProducerState) -> None:
 
 
 def _tail(segments: Segments) -> list[tuple[Segment, int]]:
-    """Segments and batch starts from which on the last _RECALL_BYTES of a log are read, oldest first."""
+    """Segments and batch starts from which on the end of a log is read, oldest first."""
     tail: list[tuple[Segment, int]] = []
-    wanted = _RECALL_BYTES
+    wanted = _RECALL_ENTRIES
     for segment in reversed(list(segments)):
-        tail.append((segment, segment.indexed_start(max(0, segment.size - wanted))))
-        wanted -= segment.size
-        if wanted <= 0:
+        position, count = segment.tail_start(wanted)
+        tail.append((segment, position))
+        wanted -= count
+        if position or wanted <= 0:
             break
     return tail[::-1]

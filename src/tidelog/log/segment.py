@@ -212,10 +212,11 @@ class Segment:
         self._use_indexes()
         return self.offset_index.position_for(offset)
 
-    def indexed_start(self, position: int) -> int:
-        """A batch start at or before a position."""
+    def tail_start(self, entry_count: int) -> tuple[int, int]:
+        """Where the last so many index entries begin, and how many of them there are."""
         self._use_indexes()
-        return self.offset_index.batch_start_at_or_before(position)
+        entry = self.offset_index.entry_from_end(entry_count)
+        return (entry[1], entry_count) if entry is not None else (0, self.offset_index.entry_count)
 
     def _walk_to(self, offset: int, position: int) -> tuple[int, BatchHeader] | None:
         expected = self.base_offset
