@@ -16,6 +16,7 @@ from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataIm
 from tidelog.outbox import Outbox
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
+from tidelog.replica.housekeeping import Housekeeping
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
 
@@ -109,7 +110,7 @@ class Broker:
         for topic in image.topics.values():
             for index, partition in topic.partitions.items():
                 self._follow(topic, index, partition)
-        self.replicas.start_housekeeping()
+        Housekeeping(self.replicas).start()
         self.loaded = True
 
     def apply(self, delta: ImageDelta) -> None:

@@ -141,6 +141,11 @@ class Node:
         return self.outbox.wake_at_ms
 
     @property
+    def serves_clients(self) -> bool:
+        """Whether clients may be let in; before that they wait, as with Kafka, instead of hearing of no controller."""
+        return self.lifecycle.state in (State.RUNNING, State.STOPPING)
+
+    @property
     def api_versions(self) -> Mapping[int, tuple[int, int]]:
         """The requests this node can read, with their versions."""
         return apis.ALL_VERSIONS

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
 from tidelog.outbox import Outbox
+from tidelog.replica import copying
 from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
 from tidelog.wire.api_table import ApiKey
@@ -244,7 +245,8 @@ class Fetcher:
                 self._delay(copy)
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 self._set_aside(copy)
-                self._replicas.truncate_to_leader(
+                copying.truncate_to_leader(
+                    self._replicas,
                     partition,
                     data.diverging_epoch.epoch,
                     data.diverging_epoch.end_offset,
@@ -254,7 +256,7 @@ class Fetcher:
                 copy.delay_ms = FIRST_DELAY_MS
                 records = data.records
                 if records is not None and len(records):
-                    self._replicas.append_from_leader(partition, records)
+                    copying.append_from_leader(self._replicas, partition, records)
                 partition.follow_watermark(data.high_watermark, data.log_start_offset)
                 self._moved(copy)
         except StorageError as error:
@@ -316,7 +318,7 @@ class Fetcher:
                 return
             found.append(response.topics[0].partitions[0].offset)
             if len(found) == len(wanted) and partition.role is Role.FOLLOWER:
-                self._replicas.start_within(partition, found[0], found[1], lambda: self._take_back(copy))
+                copying.start_within(self._replicas, partition, found[0], found[1], lambda: self._take_back(copy))
 
         for one in wanted:
             request = ListOffsetsRequest(

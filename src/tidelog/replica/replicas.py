@@ -6,13 +6,13 @@ Disk errors end here: the first one takes its log directory offline, with every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
 from tidelog.log import Log, names, partition_metadata
 from tidelog.outbox import Outbox
-from tidelog.replica.directory import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, LogDirectory, TopicPartition
+from tidelog.replica import checkpoints
+from tidelog.replica.directory import LogDirectory, TopicPartition
 from tidelog.replica.partition import Partition, Role, Surroundings
 from tidelog.storage import Storage
 from tidelog.wire.uuids import ZERO_UUID
@@ -34,16 +34,16 @@ class Replicas:
         self.surroundings = Surroundings(outbox, config, is_eligible)
         self.directories = list(directories)
         self.partitions: dict[TopicPartition, Partition] = {}
-        self._outbox = outbox
+        self.outbox = outbox
         self._directory_failed = directory_failed
         self.propose_isr: Callable[[Partition, Sequence[int]], None] = lambda _partition, _isr: None
         """Asks the controller for another ISR; the node connects it."""
         self._flushing: set[Partition] = set()
         """Partitions with a flush under way: at most one each, the next one starts when it ends."""
         self._flush_timers: set[Partition] = set()
-        self._moved: dict[Partition, None] = {}
+        self.moved: dict[Partition, None] = {}
         """Partitions that grew since their positions were last told."""
-        self._stopping = False
+        self.is_stopping = False
 
     @property
     def config(self) -> NodeConfig:
@@ -91,7 +91,7 @@ class Replicas:
         partition.go_offline(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         directory = self.directory_of(partition)
         name = names.directory_name(partition.topic, partition.index)
-        doomed = names.deleted_directory_name(partition.topic, partition.index, self._outbox.chance.uuid())
+        doomed = names.deleted_directory_name(partition.topic, partition.index, self.outbox.chance.uuid())
         for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
             known.pop((partition.topic, partition.index), None)
         try:
@@ -100,7 +100,7 @@ class Replicas:
         except StorageError as error:
             self.storage_failed(directory.storage, error)
             return
-        self._outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(directory.storage, [doomed]))
+        self.outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(directory.storage, [doomed]))
 
     def set_aside_strays(self, known: Callable[[str, int, bytes | None], bool]) -> list[str]:
         """Rename what is on disk but not in the metadata, so that it is kept and never served. Returns the names."""
@@ -115,7 +115,7 @@ class Replicas:
                 if topic_partition is None or topic_partition[0] == "__cluster_metadata":
                     continue
                 if not known(*topic_partition, partition_metadata.read(storage, name)):
-                    storage.rename(name, names.stray_directory_name(*topic_partition, self._outbox.chance.uuid()))
+                    storage.rename(name, names.stray_directory_name(*topic_partition, self.outbox.chance.uuid()))
                     strays.append(f"{storage.root}/{name}")
         return strays
 
@@ -141,7 +141,7 @@ class Replicas:
             found = partition_metadata.read(storage, name)
             if found is not None and found != topic_id:
                 # A topic of the same name that was deleted while this node was away: never serve its records.
-                storage.rename(name, names.stray_directory_name(topic, index, self._outbox.chance.uuid()))
+                storage.rename(name, names.stray_directory_name(topic, index, self.outbox.chance.uuid()))
         is_new = not storage.exists(name)
         storage.make_directory(name)
         partition_metadata.write(storage, name, topic_id)
@@ -152,7 +152,7 @@ class Replicas:
             recovery_point=directory.recovery_points.get(key, 0),
             log_start_offset=directory.log_starts.get(key, 0),
             clean=directory.stopped_cleanly or is_new,
-            now_ms=self._outbox.now_ms,
+            now_ms=self.outbox.now_ms,
             producer_expiry_ms=self.config.producer_id_expiration_ms,
         )
         high_watermark = directory.high_watermarks.get(key, 0)
@@ -173,98 +173,17 @@ class Replicas:
     def appended(self, partition: Partition, new_bytes: int) -> None:
         """Let new records count: at once, or after the flush that the settings demand."""
         partition.tell_followers(new_bytes)
-        self._moved[partition] = None
+        self.moved[partition] = None
         if partition.flush_is_due:
             if partition.unflushed_from is None:
                 partition.unflushed_from = partition.log.recovery_point
             self._flush(partition)
         elif partition.config.flush_ms < _NEVER_MS and partition not in self._flush_timers:
             self._flush_timers.add(partition)
-            self._outbox.after(partition.config.flush_ms, lambda: self._flush_timer_due(partition))
+            self.outbox.after(partition.config.flush_ms, lambda: self._flush_timer_due(partition))
         if partition.log.has_closed_segments_to_flush:
             self._flush(partition)
         partition.advance_high_watermark()
-
-    # --- as a follower ---
-
-    def append_from_leader(self, partition: Partition, records: memoryview) -> None:
-        """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
-        log = partition.log
-        first_offset = int.from_bytes(records[:8], "big")
-        if first_offset < log.log_end_offset and log.log_start_offset == log.log_end_offset:
-            # The leader's log starts in the middle of a batch (DeleteRecords): an empty copy takes the batch whole.
-            start_offset = log.log_start_offset
-            log.truncate_fully_and_start_at(first_offset)
-            log.append_as_follower(records, self._outbox.now_ms)
-            log.raise_log_start(start_offset)
-            self.appended(partition, len(records))
-        elif first_offset >= log.log_end_offset:  # compaction leaves gaps
-            log.append_as_follower(records, self._outbox.now_ms)
-            self.appended(partition, len(records))
-
-    def truncate_to_leader(
-        self, partition: Partition, leader_epoch: int, leader_end_offset: int, then: Callable[[], None]
-    ) -> None:
-        """Cut our log where it parts from the leader's: at the end of the last epoch both have (KIP-101, KIP-279)."""
-        _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
-        cut_at = min(max(own_end_offset, partition.log.log_start_offset), leader_end_offset)
-        self._truncate(partition, cut_at, f"epoch {leader_epoch} ends there", then)
-
-    def start_within(
-        self, partition: Partition, leader_start_offset: int, leader_end_offset: int, then: Callable[[], None]
-    ) -> None:
-        """Our log and the leader's do not overlap: cut to its end, or begin again at its start."""
-        log = partition.log
-        try:
-            if leader_end_offset < log.log_end_offset:
-                self._truncate(partition, leader_end_offset, "the leader's log ends there", then)
-                return
-            if log.log_end_offset < leader_start_offset:
-                log.truncate_fully_and_start_at(leader_start_offset, self._outbox.now_ms)
-                partition.high_watermark = leader_start_offset
-                self._outbox.tell(
-                    "log-restarted",
-                    "warning",
-                    topic=partition.topic,
-                    partition=partition.index,
-                    offset=leader_start_offset,
-                    reason="the leader's log starts there",
-                )
-            self._recovery_point_lowered(partition, then)
-        except StorageError as error:
-            self.storage_failed(self.directory_of(partition).storage, error)
-
-    def _truncate(self, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:
-        log = partition.log
-        if offset < log.log_end_offset:
-            cut = log.log_end_offset - offset
-            log.truncate_to(offset, self._outbox.now_ms)
-            partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
-            self._outbox.tell(
-                "log-truncated",
-                topic=partition.topic,
-                partition=partition.index,
-                offset=log.log_end_offset,
-                records=cut,
-                leader=partition.leader_id,
-                reason=reason,
-            )
-        self._recovery_point_lowered(partition, then)
-
-    def _recovery_point_lowered(self, partition: Partition, then: Callable[[], None]) -> None:
-        """Continue once the checkpoint has the lower point: a crash would else trust new bytes it never checked."""
-        directory = self.directory_of(partition)
-
-        def written(error: str | None) -> None:
-            if error is not None:
-                self.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
-            else:
-                then()
-
-        offsets = self._offsets_in(directory, lambda one: one.log.recovery_point)
-        self._outbox.flush(
-            directory.storage, written, replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
-        )
 
     def _flush_timer_due(self, partition: Partition) -> None:
         self._flush_timers.discard(partition)
@@ -287,14 +206,14 @@ class Replicas:
             elif partition.role is not Role.OFFLINE:
                 partition.log.flushed_through(min(end_offset, partition.log.log_end_offset))
                 partition.unflushed_from = None
-                if not self._stopping and partition.flush_is_due:
+                if not self.is_stopping and partition.flush_is_due:
                     partition.unflushed_from = partition.log.recovery_point
                     self._flush(partition)
                 partition.advance_high_watermark()
             if then is not None:
                 then()
 
-        self._outbox.flush(storage, flushed, files=files, directories=directories)
+        self.outbox.flush(storage, flushed, files=files, directories=directories)
 
     # --- disk errors ---
 
@@ -306,62 +225,15 @@ class Replicas:
         hosted = [one for one in self.partitions.values() if one.directory_id == directory.directory_id]
         for partition in hosted:
             partition.go_offline()
-        self._outbox.tell(
+        self.outbox.tell(
             "log-directory-offline", "error", directory=storage.root, reason=str(error), partitions=len(hosted)
         )
         self._directory_failed(directory)
 
-    # --- housekeeping ---
-
-    def start_housekeeping(self) -> None:
-        """Begin the periodic checkpoints and the retention checks."""
-        self._every(self.config.replica_high_watermark_checkpoint_interval_ms, self.checkpoint_high_watermarks)
-        self._every(self.config.log_flush_offset_checkpoint_interval_ms, self.checkpoint_recovery_points)
-        self._every(self.config.log_flush_start_offset_checkpoint_interval_ms, self.checkpoint_log_starts)
-        self._every(self.config.log_retention_check_interval_ms, self.forget_old_records)
-        self._every(POSITIONS_INTERVAL_MS, self.tell_positions)
-        self._every(self.config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._every(max(1, self.config.replica_lag_time_max_ms // 2), self.check_isrs)
-
-    def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
-        def due() -> None:
-            if not self._stopping:
-                action()
-                self._outbox.after(interval_ms, due)
-
-        self._outbox.after(interval_ms, due)
-
-    def checkpoint_high_watermarks(self) -> None:
-        """Write `replication-offset-checkpoint` in each directory where it changed."""
-        self._checkpoint(HIGH_WATERMARKS, lambda partition: partition.high_watermark)
-
-    def checkpoint_recovery_points(self) -> None:
-        """Write `recovery-point-offset-checkpoint` in each directory where it changed."""
-        self._checkpoint(RECOVERY_POINTS, lambda partition: partition.log.recovery_point)
-
-    def checkpoint_log_starts(self) -> None:
-        """Write `log-start-offset-checkpoint`; partitions whose start is their first segment's need no entry."""
-        self._checkpoint(
-            LOG_STARTS,
-            lambda partition: (
-                partition.log.log_start_offset
-                if partition.log.log_start_offset > partition.log.first_segment_offset
-                else None
-            ),
-        )
-
-    def _checkpoint(self, name: str, offset_of: Callable[[Partition], int | None]) -> None:
-        for directory in self.directories:
-            if not directory.online:
-                continue
-            try:
-                directory.write_checkpoint(name, self._offsets_in(directory, offset_of))
-            except StorageError as error:
-                self.storage_failed(directory.storage, error)
-
-    def _offsets_in(
+    def offsets_in(
         self, directory: LogDirectory, offset_of: Callable[[Partition], int | None]
     ) -> dict[TopicPartition, int]:
+        """An offset of every replica in a directory, for its checkpoints."""
         offsets: dict[TopicPartition, int] = {}
         for key, partition in self.partitions.items():
             if partition.directory_id == directory.directory_id and partition.role is not Role.OFFLINE:
@@ -369,59 +241,6 @@ class Replicas:
                 if offset is not None:
                     offsets[key] = offset
         return offsets
-
-    def forget_old_records(self) -> None:
-        """Roll what is due by time and delete segments past retention, never above the high watermark."""
-        for partition in list(self.partitions.values()):
-            if partition.role is Role.OFFLINE:
-                continue
-            storage = self.directory_of(partition).storage
-            try:
-                before = partition.log.log_start_offset
-                partition.log.roll_if_due(self._outbox.now_ms)
-                doomed = partition.log.delete_old_segments(self._outbox.now_ms, partition.high_watermark)
-                if partition.log.log_start_offset != before:
-                    partition.raise_log_start(partition.log.log_start_offset)
-            except StorageError as error:
-                self.storage_failed(storage, error)
-                continue
-            if doomed:
-                self.delete_later(partition, doomed)
-
-    def tell_positions(self) -> None:
-        """Say where the partitions that moved stand, at most once a second each and a bounded number of them."""
-        moved, self._moved = self._moved, {}
-        for partition in islice(moved, MAX_POSITIONS_TOLD):
-            if partition.role is Role.LEADER and not partition.topic.startswith("__"):
-                followers = {} if partition.leadership is None else partition.leadership.followers
-                self._outbox.tell_fields(
-                    "replica-positions",
-                    {
-                        "topic": partition.topic,
-                        "partition": partition.index,
-                        "leader": self.node_id,
-                        "leader_epoch": partition.leader_epoch,
-                        "high_watermark": partition.high_watermark,
-                        "log_end_offset": partition.log.log_end_offset,
-                        "followers": {one: progress.log_end_offset for one, progress in followers.items()},
-                    },
-                    "debug",
-                )
-
-    def expire_producers(self) -> None:
-        """Forget idempotent producers that were not heard of for producer.id.expiration.ms."""
-        for partition in self.partitions.values():
-            if partition.role is not Role.OFFLINE:
-                partition.log.expire_producers(self._outbox.now_ms)
-
-    def check_isrs(self) -> None:
-        """Propose to drop followers that no longer keep up, and to take in those that do again."""
-        for partition in self.partitions.values():
-            lagging = partition.lagging()
-            if lagging and partition.leadership is not None:
-                self.propose_isr(partition, [one for one in partition.leadership.isr if one not in lagging])
-            else:
-                self.grow_isr(partition)
 
     def grow_isr(self, partition: Partition) -> None:
         """Propose a follower that has earned its place.
@@ -440,7 +259,7 @@ class Replicas:
     def delete_later(self, partition: Partition, paths: Sequence[str]) -> None:
         """Delete renamed files after file.delete.delay.ms, when no reader has them open any more."""
         storage = self.directory_of(partition).storage
-        self._outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(storage, paths))
+        self.outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(storage, paths))
 
     def _delete(self, storage: Storage, paths: Sequence[str]) -> None:
         try:
@@ -461,7 +280,7 @@ class Replicas:
 
     def stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
         """Flush and close every log, write the checkpoints and the mark of a clean stop, then continue."""
-        self._stopping = True
+        self.is_stopping = True
         remaining = 1
 
         def one_done() -> None:
@@ -476,16 +295,14 @@ class Replicas:
             try:
                 partition.log.close()
             except (StorageError, CorruptionError) as error:
-                self._outbox.tell("log-close-failed", "error", partition=repr(partition), reason=str(error))
+                self.outbox.tell("log-close-failed", "error", partition=repr(partition), reason=str(error))
                 continue
             remaining += 1
             self._flush(partition, one_done)
         one_done()
 
     def _finish_stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
-        self.checkpoint_recovery_points()
-        self.checkpoint_log_starts()
-        self.checkpoint_high_watermarks()
+        checkpoints.write_all(self)
         online = [one for one in self.directories if one.online]
         remaining = len(online)
 
@@ -497,12 +314,10 @@ class Replicas:
 
         for directory in online:
             mark = directory.mark_clean_shutdown(broker_epoch)
-            self._outbox.flush(directory.storage, marked, replacements=[mark], directories=[""])
+            self.outbox.flush(directory.storage, marked, replacements=[mark], directories=[""])
         if not online:
             then()
 
 
-POSITIONS_INTERVAL_MS = 1_000
-MAX_POSITIONS_TOLD = 1_000
 _NEVER_MS = 9_223_372_036_854_775_807
 """Kafka's default of flush.ms: leave it to the operating system."""

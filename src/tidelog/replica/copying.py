@@ -1,0 +1,94 @@
+"""What a follower does with its own log: append what the leader sent, cut where it parts from the leader's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelog.errors import StorageError
+from tidelog.replica.directory import RECOVERY_POINTS
+from tidelog.replica.partition import Partition
+from tidelog.replica.replicas import Replicas
+
+
+def append_from_leader(replicas: Replicas, partition: Partition, records: memoryview) -> None:
+    """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
+    log = partition.log
+    first_offset = int.from_bytes(records[:8], "big")
+    if first_offset < log.log_end_offset and log.log_start_offset == log.log_end_offset:
+        # The leader's log starts in the middle of a batch (DeleteRecords): an empty copy takes the batch whole.
+        start_offset = log.log_start_offset
+        log.truncate_fully_and_start_at(first_offset)
+        log.append_as_follower(records, replicas.outbox.now_ms)
+        log.raise_log_start(start_offset)
+        replicas.appended(partition, len(records))
+    elif first_offset >= log.log_end_offset:  # compaction leaves gaps
+        log.append_as_follower(records, replicas.outbox.now_ms)
+        replicas.appended(partition, len(records))
+
+
+def truncate_to_leader(
+    replicas: Replicas, partition: Partition, leader_epoch: int, leader_end_offset: int, then: Callable[[], None]
+) -> None:
+    """Cut our log where it parts from the leader's: at the end of the last epoch both have (KIP-101, KIP-279)."""
+    _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
+    cut_at = min(max(own_end_offset, partition.log.log_start_offset), leader_end_offset)
+    _truncate(replicas, partition, cut_at, f"epoch {leader_epoch} ends there", then)
+
+
+def start_within(
+    replicas: Replicas, partition: Partition, leader_start_offset: int, leader_end_offset: int, then: Callable[[], None]
+) -> None:
+    """Our log and the leader's do not overlap: cut to its end, or begin again at its start."""
+    log = partition.log
+    try:
+        if leader_end_offset < log.log_end_offset:
+            _truncate(replicas, partition, leader_end_offset, "the leader's log ends there", then)
+            return
+        if log.log_end_offset < leader_start_offset:
+            log.truncate_fully_and_start_at(leader_start_offset, replicas.outbox.now_ms)
+            partition.high_watermark = leader_start_offset
+            replicas.outbox.tell(
+                "log-restarted",
+                "warning",
+                topic=partition.topic,
+                partition=partition.index,
+                offset=leader_start_offset,
+                reason="the leader's log starts there",
+            )
+        _recovery_point_lowered(replicas, partition, then)
+    except StorageError as error:
+        replicas.storage_failed(replicas.directory_of(partition).storage, error)
+
+
+def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:
+    log = partition.log
+    if offset < log.log_end_offset:
+        cut = log.log_end_offset - offset
+        log.truncate_to(offset, replicas.outbox.now_ms)
+        partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
+        replicas.outbox.tell(
+            "log-truncated",
+            topic=partition.topic,
+            partition=partition.index,
+            offset=log.log_end_offset,
+            records=cut,
+            leader=partition.leader_id,
+            reason=reason,
+        )
+    _recovery_point_lowered(replicas, partition, then)
+
+
+def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Callable[[], None]) -> None:
+    """Continue once the checkpoint has the lower point: a crash would else trust new bytes it never checked."""
+    directory = replicas.directory_of(partition)
+
+    def written(error: str | None) -> None:
+        if error is not None:
+            replicas.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
+        else:
+            then()
+
+    offsets = replicas.offsets_in(directory, lambda one: one.log.recovery_point)
+    replicas.outbox.flush(
+        directory.storage, written, replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
+    )
