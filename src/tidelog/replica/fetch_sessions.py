@@ -104,6 +104,12 @@ class FetchSession:
             if self.parked is not None:
                 self.parked.changed(new_bytes)
 
+    def watermark_moved(self, partition: Partition) -> None:
+        """The next answer tells the new watermark; a reader that waits for bytes is not woken for it."""
+        entry = self.by_partition.get(partition)
+        if entry is not None:
+            self.dirty[entry] = None
+
     def interrupt(self) -> None:
         """The reader asks again while its last fetch is still parked: that one is answered with what there is."""
         if self.parked is not None:

@@ -39,6 +39,9 @@ class Watcher(Protocol):
     def partition_changed(self, partition: Partition, new_bytes: int) -> None:
         """New bytes are visible, or the role, the start or the high watermark changed (`new_bytes` may be 0)."""
 
+    def watermark_moved(self, partition: Partition) -> None:
+        """The high watermark moved, for one that sees all there is anyway: worth telling with the next answer."""
+
 
 class Surroundings:
     """What all replicas of a node share: the time, the settings, and who may be counted on."""
@@ -251,6 +254,8 @@ class Partition:
         self.high_watermark = new
         while self._committed_waiters and self._committed_waiters[0][0] <= new:
             self._committed_waiters.popleft()[1](ErrorCode.NONE)
+        for watcher in self.end_watchers:
+            watcher.watermark_moved(self)
         if self.watchers:
             self._notify(self.watchers, self.log.bytes_between(old, new))
 

@@ -141,8 +141,8 @@ class _Fetch:
             self.size += size
             if size:
                 served.append(entry)
-            elif not data.error_code and not self._is_cut_short(entry):
-                session.dirty.pop(entry, None)
+            elif not is_news and not self._is_cut_short(entry):
+                session.dirty.pop(entry, None)  # news stays until an answer has told it: this one may be parked
             if is_news or self.is_full:
                 self.entries.append((entry, data))
         for entry in served:  # to the end of the queue: a busy partition must not starve the others
