@@ -11,7 +11,7 @@ from tidelog.replica.replicas import Replicas
 
 
 def append_from_leader(replicas: Replicas, partition: Partition, records: memoryview) -> None:
-    """Append what a leader sent, unless it is behind our log: an answer to a question asked twice."""
+    """Append what a leader sent for the end of our log; what we have already answers a question asked twice."""
     log = partition.log
     first_offset = int.from_bytes(records[:8], "big")
     if first_offset < log.log_end_offset and log.log_start_offset == log.log_end_offset:
@@ -21,7 +21,7 @@ def append_from_leader(replicas: Replicas, partition: Partition, records: memory
         log.append_as_follower(records, replicas.outbox.now_ms)
         log.raise_log_start(start_offset)
         replicas.appended(partition, len(records))
-    elif first_offset >= log.log_end_offset:  # compaction leaves gaps
+    elif first_offset >= log.log_end_offset:  # it may begin later than our log ends: compaction leaves gaps
         log.append_as_follower(records, replicas.outbox.now_ms)
         replicas.appended(partition, len(records))
 

@@ -44,7 +44,7 @@ Peer = tuple[int, str, int]
 class _Copy:
     """One partition in the stream."""
 
-    __slots__ = ("delay_ms", "delayed", "partition", "told")
+    __slots__ = ("delay_ms", "delayed", "partition", "since", "told")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -52,6 +52,8 @@ class _Copy:
         self.delay_ms = FIRST_DELAY_MS
         self.told: tuple[int, int, int, int] | None = None
         """What the session knows: fetch offset, last epoch, log start, leader epoch. None: not in the session."""
+        self.since = 0
+        """Number of the fetch that brought it into the session: answers to earlier ones speak of a log that was cut."""
 
     def position(self) -> tuple[int, int, int, int]:
         log = self.partition.log
@@ -85,6 +87,8 @@ class Fetcher:
         self._session_epoch = 0
         self._generation = 0
         """Raised when the session starts anew: answers of an older one are ignored."""
+        self._number = 0
+        """Counts fetches."""
         self._under_way = 0
         self._failures = 0
         self._paused = False
@@ -143,7 +147,7 @@ class Fetcher:
         )
         self._session_epoch += 1
         self._under_way += 1
-        generation = self._generation
+        generation, number = self._generation, self._number
         timeout_ms = config.replica_socket_timeout_ms
         self._outbox.send(
             address,
@@ -152,14 +156,17 @@ class Fetcher:
             FETCH_VERSION,
             request,
             timeout_ms,
-            lambda response, error: self._answered(generation, response, error),
+            lambda response, error: self._answered(generation, number, response, error),
         )
 
     def _wanted(self, max_bytes: int) -> list[FetchTopic]:
         topics: dict[bytes, FetchTopic] = {}
+        self._number += 1
         for key in self._changed:
             copy = self._copies[key]
             partition = copy.partition
+            if copy.told is None:
+                copy.since = self._number
             offset, last_epoch, log_start, leader_epoch = copy.told = copy.position()
             topic = topics.get(partition.topic_id)
             if topic is None:
@@ -187,7 +194,7 @@ class Fetcher:
 
     # --- answers ---
 
-    def _answered(self, generation: int, response: Any, error: str | None) -> None:
+    def _answered(self, generation: int, number: int, response: Any, error: str | None) -> None:
         if generation != self._generation:
             return
         self._under_way -= 1
@@ -207,7 +214,12 @@ class Fetcher:
         for topic in response.responses:
             for data in topic.partitions:
                 copy = self._copies.get((topic.topic_id, data.partition_index))
-                if copy is not None and not copy.delayed and copy.partition.role is Role.FOLLOWER:
+                if (
+                    copy is not None
+                    and copy.told is not None
+                    and copy.since <= number
+                    and copy.partition.role is Role.FOLLOWER
+                ):
                     self._take(copy, data)
         self._schedule()
 
@@ -255,7 +267,8 @@ class Fetcher:
             else:
                 copy.delay_ms = FIRST_DELAY_MS
                 records = data.records
-                if records is not None and len(records):
+                asked_offset = -1 if copy.told is None else copy.told[0]
+                if records is not None and len(records) and asked_offset == partition.log.log_end_offset:
                     copying.append_from_leader(self._replicas, partition, records)
                 partition.follow_watermark(data.high_watermark, data.log_start_offset)
                 self._moved(copy)
