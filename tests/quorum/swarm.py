@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 from typing import Any
 
 from tests.quorum.world import Node, World, record
 from tidelog.quorum import QuorumSettings
+from tidelog.quorum.metadata_log import DIRECTORY
 from tidelog.wire.records.config_record import ConfigRecord
 
 SETTINGS = QuorumSettings(metadata_log_segment_bytes=2_000)
@@ -21,7 +23,11 @@ class CheckedWorld(World):
         self.history: dict[int, tuple[int, str, str]] = {}
         """What is committed at an offset, as the first that was told heard it: the same for everyone, for ever."""
         self.high_watermarks: dict[int, tuple[int, int]] = {}
-        self.seen = {"truncated": 0, "snapshot": 0, "elected": 0, "power": 0, "kill": 0, "appended": 0}
+        self.hurt: dict[int, int] = {}
+        """Nodes whose disk lost bytes it had flushed, and how much was committed then: never more than a minority."""
+        self.hurt_in_life: dict[int, int] = {}
+        """In which life of the node that was: damage is found at the next start at the latest."""
+        self.seen: Counter[str] = Counter()
         super().__init__(seed, voters, static=static, settings=SETTINGS)
 
     def role_changed(self, node: Node) -> None:
@@ -44,10 +50,41 @@ class CheckedWorld(World):
         """The state after all committed records before `end_offset`."""
         return {key: value for offset, (_, key, value) in sorted(self.history.items()) if offset < end_offset}
 
+    @property
+    def known_end_offset(self) -> int:
+        """The end of what anybody was told is committed."""
+        return max(self.history, default=-1) + 1
+
+    def may_hurt(self, node: Node) -> bool:
+        """Whether this node's disk may lose bytes now: the voters hurt stay a minority until they caught up."""
+        for hurt_id, end_offset in list(self.hurt.items()):
+            hurt = self.nodes[hurt_id]
+            healed = hurt.up and not hurt.halted and hurt.life > self.hurt_in_life[hurt_id]
+            if healed and not hurt.quorum._core.log.lost_records and hurt.listener.next_offset >= end_offset:
+                del self.hurt[hurt_id]
+        voters = [other for other in self.nodes.values() if other.id not in self.broker_ids]
+        sizes = [len(other.quorum.voters) for other in voters if other.up]
+        return node.id in self.hurt or len(self.hurt) < (min(sizes, default=0) - 1) // 2
+
+    def rot(self, node: Node) -> None:
+        """Turn a bit of the log or of a snapshot around, behind everybody's back."""
+        names = [
+            name
+            for name in node.disk.list(DIRECTORY)
+            if name.endswith((".log", ".checkpoint")) and not name.startswith("0" * 20 + "-")
+        ]
+        name = self.random.choice(names) if names else None
+        if name is not None and node.disk.size(f"{DIRECTORY}/{name}"):
+            self.hurt[node.id] = self.known_end_offset
+            self.hurt_in_life[node.id] = node.life
+            self.seen["rot"] += 1
+            position = self.random.randrange(node.disk.size(f"{DIRECTORY}/{name}"))
+            node.disk.flip_bit(f"{DIRECTORY}/{name}", position, self.random.randrange(8))
+
     def activated(self, node: Node, epoch: int) -> None:
         super().activated(node, epoch)
         assert node.listener.state == self.replayed(node.listener.next_offset), "a leader serves without knowing all"
-        known_end = max(self.history, default=-1) + 1
+        known_end = self.known_end_offset
         assert node.listener.next_offset >= known_end, f"leader {node.id} of epoch {epoch} lost committed records"
 
     def told(self, node: Node, effect: Any) -> None:
@@ -57,6 +94,9 @@ class CheckedWorld(World):
 
     def after_event(self) -> None:
         for node in self.nodes.values():
+            if node.up and node.halted and node.id in self.hurt:
+                self.seen["halted"] += 1
+                self.kill(node.id)
             if node.up:
                 assert node.halted is None, node.halted
                 quorum = node.quorum
@@ -69,7 +109,7 @@ class CheckedWorld(World):
         """Raft's log matching: where two logs have a record of the same epoch at an offset, all before is equal."""
         logs = {}
         for node in self.nodes.values():
-            if node.up:
+            if node.up and node.id not in self.hurt:
                 start = node.quorum.log_start_offset
                 logs[node.id] = {start + index: entry for index, entry in enumerate(node.log())}
         for (one, left), (other, right) in combinations(logs.items(), 2):
@@ -102,44 +142,91 @@ def play(seed: int, steps: int = 120) -> CheckedWorld:
 
 
 def fault(world: CheckedWorld, voters: list[Node], step: int) -> None:
+    """Do one of the things below, drawn by weight."""
     random = world.random
     node = random.choice([*voters, *voters, *world.nodes.values()])
-    leader = world.leader()
-    kind = random.random()
-    if kind < 0.5 and leader is not None:
-        count = random.randint(1, 4)
-        records = [record(f"k{random.randint(0, 9)}", f"{step}.{index}") for index in range(count)]
-        world.seen["appended"] += count
+    chosen = random.choices([function for function, _ in FAULTS], [weight for _, weight in FAULTS])[0]
+    chosen(world, node, step)
+
+
+def append(world: CheckedWorld, node: Node, step: int) -> None:
+    random, leader = world.random, world.leader()
+    if leader is not None:
+        records = [record(f"k{random.randint(0, 9)}", f"{step}.{index}") for index in range(random.randint(1, 4))]
+        world.seen["appended"] += len(records)
         leader.step(lambda: leader.quorum.append(records))
-    elif kind < 0.6 and node.up:
-        power = random.random() < 0.5
+
+
+def kill(world: CheckedWorld, node: Node, step: int) -> None:
+    if node.up:
+        power = world.random.random() < 0.5
         world.seen["power" if power else "kill"] += 1
         world.kill(node.id, power=power)
-        if random.random() < 0.5:
+        if world.random.random() < 0.5:
             node.start()
-    elif kind < 0.75:
-        for down in world.nodes.values():
-            if not down.up and random.random() < 0.7:
-                down.start()
-    elif kind < 0.82:
-        one, other = random.sample(list(world.nodes), 2)
-        world.cut_link(one, other, silently=random.random() < 0.5)
-    elif kind < 0.9:
-        world.heal()
-    elif kind < 0.93:
-        node.paused = True
-    elif kind < 0.95 and node.up and node.listener.next_offset:
-        state = sorted(node.listener.state.items())
-        records = [record(key, value) for key, value in state]
+
+
+def start_some(world: CheckedWorld, node: Node, step: int) -> None:
+    for down in world.nodes.values():
+        if not down.up and world.random.random() < 0.7:
+            down.start()
+
+
+def cut(world: CheckedWorld, node: Node, step: int) -> None:
+    one, other = world.random.sample(list(world.nodes), 2)
+    world.cut_link(one, other, silently=world.random.random() < 0.5)
+
+
+def heal(world: CheckedWorld, node: Node, step: int) -> None:
+    world.heal()
+
+
+def pause(world: CheckedWorld, node: Node, step: int) -> None:
+    node.paused = True
+
+
+def resume(world: CheckedWorld, node: Node, step: int) -> None:
+    for paused in world.nodes.values():
+        paused.paused = False
+
+
+def rot(world: CheckedWorld, node: Node, step: int) -> None:
+    if node.id not in world.broker_ids and world.may_hurt(node):
+        if world.random.random() < 0.5:
+            world.kill(node.id)
+        world.rot(node)
+
+
+def write_snapshot(world: CheckedWorld, node: Node, step: int) -> None:
+    if node.up and node.listener.next_offset:
+        records = [record(key, value) for key, value in sorted(node.listener.state.items())]
         node.step(lambda: node.quorum.write_snapshot(records, node.listener.next_offset))
-    elif kind < 0.97 and node.up and node.quorum.latest_snapshot is not None:
-        latest = node.quorum.latest_snapshot
+
+
+def clean(world: CheckedWorld, node: Node, step: int) -> None:
+    latest = node.quorum.latest_snapshot if node.up else None
+    if latest is not None:
         node.step(lambda: node.quorum._core.log.raise_start_to(latest))
-    elif node.up and kind < 0.98:
+
+
+def lose_connection(world: CheckedWorld, node: Node, step: int) -> None:
+    if node.up:
         node.step(node.quorum.leader_connection_lost)
-    else:
-        for paused in world.nodes.values():
-            paused.paused = False
+
+
+FAULTS = [
+    (append, 50),
+    (kill, 10),
+    (start_some, 15),
+    (cut, 7),
+    (heal, 8),
+    (pause, 2),
+    (resume, 2),
+    (rot, 2),
+    (write_snapshot, 3),
+    (clean, 2),
+    (lose_connection, 1),
+]
 
 
 def settle(world: CheckedWorld) -> None:
@@ -152,13 +239,17 @@ def settle(world: CheckedWorld) -> None:
         if not node.up:
             node.start()
     assert world.run(60_000, until=lambda: world.leader() is not None), "no leader although nothing is broken"
-    world.run(5_000)
+    for _ in range(5):
+        world.run(2_000)
+        for node in world.nodes.values():
+            if not node.up:  # found its disk damaged
+                node.start()
     leader = world.leader()
     assert leader is not None
     leader.step(lambda: leader.quorum.append([record("last", "one")]))
 
     def everywhere() -> bool:
-        return all(node.listener.state.get("last") == "one" for node in world.nodes.values())
+        return all(node.up and node.listener.state.get("last") == "one" for node in world.nodes.values())
 
     assert world.run(60_000, until=everywhere), "the last record did not reach everybody"
     world.check_logs_match()

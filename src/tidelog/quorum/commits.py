@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tidelog.errors import CorruptionError
 from tidelog.quorum.batches import committed_batch
 from tidelog.quorum.listener import Listener, LoadedSnapshot
 from tidelog.quorum.metadata_log import MetadataLog
@@ -11,9 +14,10 @@ from tidelog.quorum.snapshot import SnapshotId
 class Commits:
     """The committed part of the log and how much of it the listener was told."""
 
-    def __init__(self, log: MetadataLog, listener: Listener) -> None:
+    def __init__(self, log: MetadataLog, listener: Listener, on_failed: Callable[[str], None]) -> None:
         self._log = log
         self._listener = listener
+        self._on_failed = on_failed
         self.high_watermark = log.latest_snapshot.end_offset if log.latest_snapshot else log.start_offset
         """All below is committed; never goes down. Snapshots hold committed records only, so they count at once."""
         self.told_offset: int | None = None
@@ -48,11 +52,14 @@ class Commits:
                 committed = committed_batch(batch)
                 self.last_timestamp_ms = committed.timestamp_ms
                 self._listener.on_committed(committed)
+        except CorruptionError as error:
+            # The next start cuts the damage out and copies what is missing from the others.
+            self._on_failed(str(error))
         finally:
             self._telling = False
 
     def _load(self, snapshot_id: SnapshotId) -> None:
-        loaded = self._log.read_snapshot(snapshot_id)
+        loaded = self._log.snapshot_files.read(snapshot_id)
         self.told_offset = snapshot_id.end_offset
         self.last_timestamp_ms = loaded.timestamp_ms
         self._listener.on_snapshot_loaded(

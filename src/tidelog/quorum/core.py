@@ -60,7 +60,7 @@ class Core:
         self.identity = identity
         self.settings = settings
         self.log = MetadataLog(outbox, storage, settings, identity.static_voters, self._log_flushed, self.fail)
-        self.commits = Commits(self.log, listener)
+        self.commits = Commits(self.log, listener, self.fail)
         self.stored_election = self._read_election()
         # A leader that is the only voter appends before its state is durable: then the log knows a later epoch.
         self.election = max(self.stored_election, ElectionState(self.log.last_epoch), key=lambda state: state.epoch)
@@ -97,6 +97,11 @@ class Core:
     def is_voter(self) -> bool:
         """Whether this replica votes."""
         return self.voters.is_voter(self.identity.key)
+
+    @property
+    def can_vote(self) -> bool:
+        """Whether it may: one whose disk lost records must not, until it has them again."""
+        return self.is_voter and not self.log.lost_records
 
     @property
     def local_voter(self) -> Voter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelog.errors import CorruptionError, ErrorCode
+from tidelog.quorum import snapshot
 from tidelog.quorum.core import Core
 from tidelog.quorum.metadata_log import TOPIC
 from tidelog.quorum.requests import FETCH_CHANNEL, leader_told
@@ -53,7 +54,7 @@ class Downloads:
         if snapshot_id == self._installing:
             return False
         core.outbox.tell("quorum-snapshot-download", snapshot=str(snapshot_id), leader=role.leader[0])
-        role.download = Download(snapshot_id, core.log.create_part(snapshot_id))
+        role.download = Download(snapshot_id, core.log.snapshot_files.create_part(snapshot_id))
         return True
 
     def abandon(self, role: Follower) -> None:
@@ -117,21 +118,22 @@ class Downloads:
         download.part.append(partition.unaligned_records)
         if download.part.size < partition.size:
             self._fetch_log(role)
-        else:
-            role.fetching = True  # no more fetches until it is in place
-            role.download = None
-            self._installing = download.snapshot_id
-            self._core.log.install(download.part, download.snapshot_id, lambda: self._installed(role, download))
+            return True
+        try:
+            snapshot.read(download.part.read(0, download.part.size), str(download.snapshot_id))
+        except CorruptionError as error:
+            self._core.outbox.tell("quorum-bad-snapshot", "error", leader=role.leader[0], reason=str(error))
+            self.abandon(role)
+            return False
+        role.fetching = True  # no more fetches until it is in place
+        role.download = None
+        self._installing = download.snapshot_id
+        self._core.log.install(download.part, download.snapshot_id, lambda: self._installed(role, download))
         return True
 
     def _installed(self, role: Follower, download: Download) -> None:
         core = self._core
         self._installing = None
-        try:
-            core.log.read_snapshot(download.snapshot_id)
-        except CorruptionError as error:
-            core.fail(f"snapshot {download.snapshot_id} of leader {role.leader[0]} is damaged: {error}")
-            return
         if core.role.name is not RoleName.LEADER and core.log.begin_from_latest_snapshot():
             core.outbox.tell("quorum-snapshot-loaded", snapshot=str(download.snapshot_id))
             core.commits.advance(download.snapshot_id.end_offset)

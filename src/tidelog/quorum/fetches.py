@@ -6,7 +6,7 @@ commit reaches followers and brokers at once and not with the next record.
 
 from __future__ import annotations
 
-from tidelog.errors import ErrorCode
+from tidelog.errors import CorruptionError, ErrorCode
 from tidelog.events import Request
 from tidelog.outbox import Timer
 from tidelog.quorum.core import Core
@@ -119,7 +119,12 @@ class Fetches:
         mismatch = self._mismatch(partition)
         if mismatch is None:
             max_bytes = min(request.body.max_bytes, self._core.settings.controller_quorum_fetch_max_bytes)
-            answer = self._answer(request, leader, records=self._core.log.slices(partition.fetch_offset, max_bytes))
+            try:
+                records = self._core.log.read(partition.fetch_offset, max_bytes)
+            except CorruptionError as error:
+                self._core.fail(str(error))
+                return
+            answer = self._answer(request, leader, records=records)
         elif isinstance(mismatch, SnapshotId):
             answer = self._answer(
                 request, leader, snapshot_id=fetch.SnapshotId(end_offset=mismatch[0], epoch=mismatch[1])
@@ -136,7 +141,7 @@ class Fetches:
         leader: Leader | None = None,
         *,
         error_code: int = 0,
-        records: list[Slice] | None = None,
+        records: bytes = b"",
         snapshot_id: fetch.SnapshotId | None = None,
         diverging_epoch: fetch.EpochEndOffset | None = None,
     ) -> fetch.FetchResponse:
@@ -150,7 +155,7 @@ class Fetches:
             current_leader=fetch.LeaderIdAndEpoch(leader_id=leader_id_or_none(core), leader_epoch=core.epoch),
             diverging_epoch=diverging_epoch,
             snapshot_id=snapshot_id,
-            records=records if records is not None else b"",
+            records=records,
         )
         return fetch.FetchResponse(
             responses=[fetch.FetchableTopicResponse(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
@@ -202,7 +207,10 @@ class Fetches:
         if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
             core.reply(request, fetch_snapshot.FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
-        core.reply(request, self._snapshot_answer(body, body.topics[0].partitions[0]))
+        try:
+            core.reply(request, self._snapshot_answer(body, body.topics[0].partitions[0]))
+        except CorruptionError as error:
+            core.fail(str(error))
 
     def _snapshot_answer(
         self,
@@ -226,12 +234,14 @@ class Fetches:
             answer.error_code = self._leader_refusal(partition.current_leader_epoch)
         if answer.error_code == ErrorCode.NONE and leader is not None:
             # The one that format wrote is never sent: its voters are in the log.
-            file = core.log.open_snapshot(snapshot_id) if snapshot_id != BOOTSTRAP else None
+            file = core.log.snapshot_files.open(snapshot_id) if snapshot_id != BOOTSTRAP else None
             if file is None:
                 answer.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
             elif not 0 <= partition.position < file.size:
                 answer.error_code = ErrorCode.POSITION_OUT_OF_RANGE
             else:
+                if partition.position == 0:
+                    core.log.snapshot_files.read(snapshot_id)  # whoever asks for damage would ask for ever
                 limit = min(body.max_bytes, core.settings.controller_quorum_fetch_snapshot_max_bytes)
                 length = max(min(limit, file.size - partition.position), 0)
                 answer.size = file.size

@@ -83,7 +83,7 @@ class Following:
         role.fetch_timer = self._core.after(role, delay_ms, lambda: self._timed_out(role))
 
     def _timed_out(self, role: Follower) -> None:
-        if self._core.is_voter:
+        if self._core.can_vote:
             self._elections.fetch_timed_out(role)
         else:
             self._search(role)
@@ -102,6 +102,8 @@ class Following:
         if role.download is not None:
             self._downloads.fetch(role)
             return
+        if core.log.lost_records and role.leader_high_watermark is not None:
+            self._check_lost(role.leader_high_watermark)
         role.fetching = True
         sent_ms = core.outbox.now_ms
 
@@ -113,6 +115,13 @@ class Following:
                 self._fetched(role, answer)
 
         core.send(role, role.leader, FETCH_CHANNEL, ApiKey.FETCH, FETCH_VERSION, self._request(), answered)
+
+    def _check_lost(self, leader_high_watermark: int) -> None:
+        """All that is committed is below what the leader has committed in its own epoch: with that, nothing is lost."""
+        log = self._core.log
+        if log.end_offset >= leader_high_watermark:
+            log.has_all_again()
+            self._core.outbox.tell("quorum-records-regained", end_offset=log.end_offset)
 
     def _flushed(self, role: Follower) -> None:
         self._fetch(role)
@@ -146,7 +155,7 @@ class Following:
         if core.outbox.now_ms - sent_ms < core.settings.controller_quorum_request_timeout_ms:
             self._elections.leader_connection_lost()
         if core.role is role:
-            if not core.is_voter:
+            if not core.can_vote:
                 self._search(role)
             self._fetch_later(role)
 
@@ -159,7 +168,7 @@ class Following:
             -1 if partition is None or partition.current_leader is None else partition.current_leader.leader_epoch
         )
         if partition is None or partition.error_code != ErrorCode.NONE or told_epoch != core.epoch:
-            if not core.is_voter:
+            if not core.can_vote:
                 self._search(role)
             self._fetch_later(role)
             return
@@ -190,6 +199,7 @@ class Following:
             core.outbox.tell("quorum-bad-records", "error", leader=role.leader[0], reason=str(error))
             return False
         if partition.high_watermark >= 0:
+            role.leader_high_watermark = partition.high_watermark
             core.commits.advance(min(partition.high_watermark, core.log.end_offset))
         return True
 
@@ -202,8 +212,14 @@ class Following:
                 f"below {core.commits.high_watermark}, which is committed"
             )
             return
-        after = core.log.truncate_to_epoch_end(end)
-        core.outbox.tell("quorum-truncated", "warning", from_offset=before, to_offset=after, leader=role.leader[0])
+
+        def truncated(after: int) -> None:
+            role.fetching = False
+            core.outbox.tell("quorum-truncated", "warning", from_offset=before, to_offset=after, leader=role.leader[0])
+            self._fetch(role)
+
+        role.fetching = True  # no fetch before it is done
+        core.log.truncate_to_epoch_end(end, lambda: core.role is role and not core.failed, truncated)
 
     def _learn(self, answer: FetchResponse) -> PartitionData | None:
         """Take note of the leader an answer tells of; the partition it is about."""
@@ -225,7 +241,7 @@ class Following:
         """Ask any voter or bootstrap server who leads; only replicas that are no voters need to."""
         core = self._core
         places = self._places()
-        if core.is_voter or core.stopping or not places:
+        if core.can_vote or core.stopping or not places:
             return
 
         def answered(answer: FetchResponse | None, error: str | None) -> None:

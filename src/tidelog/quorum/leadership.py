@@ -218,7 +218,7 @@ class Leadership:
         first = leader.high_watermark is None
         leader.high_watermark = end_offset
         self._core.commits.advance(end_offset)
-        if self._core.role is not leader:
+        if self._core.role is not leader or self._core.failed:
             return
         if first:
             self._core.listener.on_activated(self._core.epoch)

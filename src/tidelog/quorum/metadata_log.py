@@ -7,20 +7,24 @@ after 0 there is a snapshot that ends at or after its beginning.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from tidelog.config import TopicConfig
-from tidelog.errors import CorruptionError
+from tidelog.errors import CorruptionError, KafkaError
 from tidelog.log import partition_metadata
+from tidelog.log.epochs import EpochHistory
 from tidelog.log.log import Log
+from tidelog.log.names import EPOCH_CHECKPOINT
 from tidelog.outbox import Outbox
-from tidelog.quorum import snapshot
 from tidelog.quorum.batches import controls_of, iterate
+from tidelog.quorum.flushed_mark import FlushedMark
 from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.snapshot import BOOTSTRAP, SnapshotId
+from tidelog.quorum.snapshot_files import SnapshotFiles
 from tidelog.quorum.voters import VoterHistory, VoterSet
-from tidelog.storage import File, Slice, Storage
+from tidelog.storage import File, Storage
 from tidelog.wire.batch import BatchHeader
 from tidelog.wire.message import Message
 from tidelog.wire.records.kraft_version_record import KRaftVersionRecord
@@ -58,12 +62,12 @@ class MetadataLog:
         self._settings = settings
         self._on_flushed = on_flushed
         self._on_failed = on_failed
-        self._parts = 0
         self._flush_scheduled = False
         self._flush_end_offset: int | None = None
         """Where the log ended when the flush under way began."""
         storage.make_directory(DIRECTORY)
         partition_metadata.write(storage, DIRECTORY, TOPIC_ID)
+        noted_epochs = EpochHistory.read(storage, f"{DIRECTORY}/{EPOCH_CHECKPOINT}")
         self._log = Log.open(
             storage,
             DIRECTORY,
@@ -80,11 +84,14 @@ class MetadataLog:
             now_ms=outbox.now_ms,
             producer_expiry_ms=(1 << 31) - 1,
         )
-        self.snapshots: list[SnapshotId] = self._recover_snapshots()
-        """Oldest first."""
+        self.snapshot_files = SnapshotFiles(outbox, storage, DIRECTORY, on_failed)
+        self.mark = FlushedMark(outbox, storage, DIRECTORY, on_failed)
         self.history = VoterHistory(static_voters)
-        self._truncate_to_latest_snapshot()
+        self._cut_damage(noted_epochs)
+        self._recover_snapshots()
         self._load_history()
+        self.lost_records = self.end_offset < self.mark.offset
+        """The disk lost records that this replica once told others it had; until it has them again it must not vote."""
 
     # --- where it begins and ends ---
 
@@ -111,9 +118,14 @@ class MetadataLog:
         return self.snapshots[-1].epoch if self.snapshots else 0
 
     @property
+    def snapshots(self) -> list[SnapshotId]:
+        """All snapshots, oldest first."""
+        return self.snapshot_files.ids
+
+    @property
     def latest_snapshot(self) -> SnapshotId | None:
         """The newest snapshot."""
-        return self.snapshots[-1] if self.snapshots else None
+        return self.snapshot_files.latest
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
         """The largest epoch not after `epoch` and where it ends."""
@@ -159,24 +171,43 @@ class MetadataLog:
 
     def append(self, data: Buffer) -> None:
         """Append batches that carry their offsets and epoch; count them only once they are flushed."""
-        start = self.end_offset
+        offset, epoch = self.end_offset, self.last_epoch
+        batches = list(iterate(data))
+        for batch in batches:
+            if batch.base_offset != offset or batch.partition_leader_epoch < epoch:
+                raise CorruptionError(f"{batch} cannot follow offset {offset} and epoch {epoch}")
+            offset, epoch = batch.next_offset, batch.partition_leader_epoch
         self._log.append_as_follower(memoryview(data), self._outbox.now_ms)
-        for batch in iterate(data):
-            if batch.base_offset >= start:
-                self._note_controls(batch)
+        for batch in batches:
+            self._note_controls(batch)
         self._log.roll_if_due(self._outbox.now_ms)
         self.schedule_flush()
 
-    def truncate_to_epoch_end(self, end: EpochEnd) -> int:
-        """Cut what the leader does not have, given the end of the last epoch in common; where the log now ends."""
+    def truncate_to_epoch_end(self, end: EpochEnd, wanted: Callable[[], bool], then: Callable[[int], None]) -> None:
+        """Cut what the leader does not have, given the end of the last epoch in common; continue with the new end.
+
+        That takes a flush; if it is not `wanted` any more after that, nothing is cut.
+        """
         offset = min(end.end_offset, self.end_offset)
         if end.epoch != 0:
             own = self.end_of_epoch(end.epoch)
             offset = min(own.end_offset, end.end_offset) if own.epoch == end.epoch else own.end_offset
-        end_offset = self._log.truncate_to(offset, self._outbox.now_ms)
-        self.history.truncate_to(end_offset)
-        self.schedule_flush()
-        return end_offset
+
+        def cut() -> None:
+            if not wanted():
+                return
+            try:
+                end_offset = self._log.truncate_to(offset, self._outbox.now_ms)
+                if end_offset < offset:
+                    raise CorruptionError(f"{DIRECTORY}: no whole batch ends at {offset}, only at {end_offset}")
+            except CorruptionError as error:
+                self._on_failed(str(error))
+                return
+            self.history.truncate_to(end_offset)
+            self.schedule_flush()
+            then(end_offset)
+
+        self.mark.lower_to(offset, cut)
 
     def schedule_flush(self) -> None:
         """Flush at the end of this step whatever is not yet durable."""
@@ -199,83 +230,93 @@ class MetadataLog:
             return
         assert end_offset is not None
         self._log.flushed_through(end_offset)
+        if not self.lost_records:
+            self.mark.raise_to(self.flushed_offset)
         if self.flushed_offset < self.end_offset:
             self.schedule_flush()
         self._on_flushed()
 
+    def has_all_again(self) -> None:
+        """Everything that is committed is in this log and flushed, whatever the disk had lost."""
+        self.lost_records = False
+        self.mark.lower_to(self.flushed_offset, lambda: None)
+        self.mark.raise_to(self.flushed_offset)
+
     def close(self) -> None:
-        """Write what a start can use, and close the files."""
-        self._log.take_producer_snapshot()
+        """Give the files back."""
         self._log.close()
+        self.mark.close()
 
     # --- reading ---
 
-    def slices(self, offset: int, max_bytes: int) -> list[Slice]:
-        """Batches from the one that holds `offset` on, for a replica; at least one if there is any."""
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from the one that holds `offset` on, for a replica, their checksums checked; at least one if any."""
         if offset >= self.end_offset:
-            return []
-        return self._log.read(offset, max_bytes, up_to_offset=self.end_offset).parts
+            return b""
+        data = self._read(offset, max_bytes, self.end_offset)
+        for _ in self._checked(data, offset):
+            pass
+        return data
 
     def batches(self, offset: int, end_offset: int) -> Iterator[BatchHeader]:
-        """The batches from `offset` up to `end_offset`."""
+        """The batches from `offset` up to `end_offset`; CorruptionError when one is damaged."""
         while offset < end_offset:
-            parts = self._log.read(offset, READ_BYTES, up_to_offset=end_offset).parts
-            data = b"".join(part.read() for part in parts)
-            begun_at = offset
-            for batch in iterate(data):
-                if batch.last_offset < offset:
-                    continue
-                if batch.base_offset >= end_offset:
-                    return
-                offset = batch.last_offset + 1
+            for batch in self._checked(self._read(offset, READ_BYTES, end_offset), offset):
+                offset = batch.next_offset
                 yield batch
-            if offset == begun_at:
-                raise CorruptionError(f"{DIRECTORY}: no batch at offset {offset}")
+
+    def _checked(self, data: bytes, offset: int) -> Iterator[BatchHeader]:
+        """The batches in `data`, the first of which holds `offset`. A checksum covers neither offset nor epoch."""
+        epochs = self._log.epoch_history
+        for batch in iterate(data, DIRECTORY):
+            if not batch.base_offset <= offset < batch.next_offset:
+                raise CorruptionError(f"{DIRECTORY}: {batch} where offset {offset} should be")
+            if batch.partition_leader_epoch != epochs.epoch_for_offset(offset):
+                raise CorruptionError(f"{DIRECTORY}: {batch} is not of epoch {epochs.epoch_for_offset(offset)}")
+            offset = batch.next_offset
+            yield batch
+        if not data:
+            raise CorruptionError(f"{DIRECTORY}: no batch at offset {offset}")
+
+    def _cut_damage(self, noted_epochs: EpochHistory | None) -> None:
+        """Cut the log where a batch does not follow the one before it, or has another epoch than was noted for it.
+
+        Opening the log has proved the checksums; it takes offsets and epochs from the batches themselves.
+        """
+        offset = self.start_offset
+        try:
+            for batch in self.batches(offset, self.end_offset):
+                noted = noted_epochs.epoch_for_offset(offset) if noted_epochs is not None else -1
+                if offset < self.mark.offset and noted not in (-1, batch.partition_leader_epoch):
+                    raise CorruptionError(f"{DIRECTORY}: {batch} is not of epoch {noted}")
+                offset = batch.next_offset
+        except CorruptionError as error:
+            self._outbox.tell("quorum-log-damaged", "error", cut_to=offset, reason=str(error))
+            self._log.truncate_to(offset, self._outbox.now_ms)
+
+    def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        try:
+            return b"".join(part.read() for part in self._log.read(offset, max_bytes, up_to_offset=end_offset).parts)
+        except KafkaError as error:
+            raise CorruptionError(f"{DIRECTORY}: {error}") from None
 
     # --- snapshots ---
 
-    def open_snapshot(self, snapshot_id: SnapshotId) -> File | None:
-        """The file of a snapshot, or None when there is no such snapshot."""
-        if snapshot_id not in self.snapshots:
-            return None
-        return self._storage.open(f"{DIRECTORY}/{snapshot_id.file_name}")
-
-    def read_snapshot(self, snapshot_id: SnapshotId) -> snapshot.Snapshot:
-        """All of a snapshot, checked."""
-        path = f"{DIRECTORY}/{snapshot_id.file_name}"
-        return snapshot.read(self._storage.read_file(path), path)
-
-    def create_part(self, snapshot_id: SnapshotId) -> File:
-        """A new file to write a snapshot into; a start deletes it unless it was installed."""
-        self._parts += 1
-        stem, suffix = snapshot_id.file_name.split(".")
-        return self._storage.open(f"{DIRECTORY}/{stem}-{self._parts}.{suffix}.part", create=True)
-
     def install(self, part: File, snapshot_id: SnapshotId, then: Callable[[], None]) -> None:
-        """Make a written file durable under its name, then count it as a snapshot."""
-
-        def named(error: str | None) -> None:
-            if error is not None:
-                self._on_failed(f"snapshot {snapshot_id} cannot be flushed: {error}")
-            else:
-                if snapshot_id not in self.snapshots:
-                    self.snapshots = sorted([*self.snapshots, snapshot_id])
-                then()
-
-        def written(error: str | None) -> None:
-            if error is not None:
-                self._on_failed(f"snapshot {snapshot_id} cannot be flushed: {error}")
-            else:
-                self._storage.rename(part.path, f"{DIRECTORY}/{snapshot_id.file_name}")
-                part.close()
-                self._outbox.flush(self._storage, named, directories=[DIRECTORY])
-
-        self._outbox.flush(self._storage, written, files=[part])
+        """Add a snapshot that is written; the log may then be cut to begin with it."""
+        install = partial(self.snapshot_files.install, part, snapshot_id, then)
+        if self._goes_further(snapshot_id):
+            self.mark.lower_to(snapshot_id.end_offset, install)
+        else:
+            install()
 
     def begin_from_latest_snapshot(self) -> bool:
         """Throw the log away where the newest snapshot goes further; whether it did."""
-        if not self._truncate_to_latest_snapshot():
+        latest = self.latest_snapshot
+        if latest is None or not self._goes_further(latest):
             return False
+        self._log.truncate_fully_and_start_at(latest.end_offset, self._outbox.now_ms)
+        self.snapshot_files.forget_before(latest)
         self._load_history()
         return True
 
@@ -292,45 +333,34 @@ class MetadataLog:
             self._log.raise_log_start(snapshot_id.end_offset)
             for path in self._log.delete_old_segments(self._outbox.now_ms, snapshot_id.end_offset):
                 self._storage.delete(path)
-        self._forget_before(snapshot_id)
+        self.snapshot_files.forget_before(snapshot_id)
 
     def _over_size(self) -> bool:
         limit = self._settings.metadata_max_retention_bytes
-        sizes = (self._storage.size(f"{DIRECTORY}/{each.file_name}") for each in self.snapshots)
-        return limit >= 0 and self._log.size_bytes + sum(sizes) > limit
+        return 0 <= limit < self._log.size_bytes + self.snapshot_files.size_bytes
 
     def _over_age(self, snapshot_id: SnapshotId) -> bool:
         limit = self._settings.metadata_max_retention_ms
-        if limit < 0:
-            return False
-        head = self._storage.open(f"{DIRECTORY}/{snapshot_id.file_name}").read(0, READ_BYTES)
-        return self._outbox.now_ms - snapshot.read_timestamp_ms(head) > limit
+        try:
+            return 0 <= limit < self._outbox.now_ms - self.snapshot_files.timestamp_ms(snapshot_id)
+        except CorruptionError:
+            return True
 
-    def _forget_before(self, snapshot_id: SnapshotId) -> None:
-        for old in [each for each in self.snapshots if each < snapshot_id]:
-            self._storage.delete(f"{DIRECTORY}/{old.file_name}")
-            self.snapshots.remove(old)
-
-    def _recover_snapshots(self) -> list[SnapshotId]:
-        found = []
-        for name in self._storage.list(DIRECTORY):
-            snapshot_id = SnapshotId.of_file_name(name)
-            if snapshot_id is not None and snapshot_id.end_offset >= self._log.log_start_offset:
-                found.append(snapshot_id)
-            elif snapshot_id is not None or snapshot.is_leftover(name):
-                self._storage.delete(f"{DIRECTORY}/{name}")
-        if self._log.log_start_offset > 0 and not found:
-            raise CorruptionError(f"{DIRECTORY} begins at {self._log.log_start_offset} and no snapshot covers that")
-        return sorted(found)
-
-    def _truncate_to_latest_snapshot(self) -> bool:
-        latest = self.latest_snapshot
+    def _goes_further(self, snapshot_id: SnapshotId) -> bool:
         last_epoch = self._log.epochs[-1][0] if self._log.epochs else 0
-        if latest is None or (latest.epoch, latest.end_offset) <= (last_epoch, self.end_offset) or latest == BOOTSTRAP:
-            return False
-        self._log.truncate_fully_and_start_at(latest.end_offset, self._outbox.now_ms)
-        self._forget_before(latest)
-        return True
+        return snapshot_id != BOOTSTRAP and (snapshot_id.epoch, snapshot_id.end_offset) > (last_epoch, self.end_offset)
+
+    def _recover_snapshots(self) -> None:
+        self.snapshot_files.recover(self.start_offset)
+        latest = self.latest_snapshot
+        if latest is not None and self._goes_further(latest):
+            # A crash came between installing a snapshot and cutting the log.
+            self._log.truncate_fully_and_start_at(latest.end_offset, self._outbox.now_ms)
+            self.snapshot_files.forget_before(latest)
+        elif latest is None and self.start_offset > 0:
+            # The snapshot that the log begins with is damaged. What is left means nothing: begin as a new replica.
+            self._outbox.tell("quorum-log-unusable", "error", log_start_offset=self.start_offset)
+            self._log.truncate_fully_and_start_at(0, self._outbox.now_ms)
 
     # --- the voters it holds ---
 
@@ -338,9 +368,8 @@ class MetadataLog:
         self.history.clear()
         offset = self.start_offset
         if self.latest_snapshot is not None:
-            loaded = self.read_snapshot(self.latest_snapshot)
-            for control in loaded.controls:
-                self._note_control(loaded_offset(self.latest_snapshot), control)
+            for control in self.snapshot_files.read(self.latest_snapshot).controls:
+                self._note_control(self.latest_snapshot.end_offset - 1, control)
             offset = max(offset, self.latest_snapshot.end_offset)
         for batch in self.batches(offset, self.end_offset):
             self._note_controls(batch)
@@ -355,8 +384,3 @@ class MetadataLog:
             self.history.add_voters(offset, VoterSet.from_record(control))
         elif isinstance(control, KRaftVersionRecord):
             self.history.add_kraft_version(offset, control.kraft_version)
-
-
-def loaded_offset(snapshot_id: SnapshotId) -> int:
-    """Where what a snapshot holds stands in the log: its last record; -1 for the one that format wrote."""
-    return snapshot_id.end_offset - 1

@@ -67,6 +67,15 @@ class Quorum:
     def start(self) -> None:
         """Begin: tell the listener the newest snapshot, then follow, wait for an election, or, alone, lead."""
         core = self._core
+        if core.log.lost_records:
+            alone = core.voters.is_only_voter(core.identity.key)
+            core.outbox.tell(
+                "quorum-records-lost", "error", had=core.log.mark.offset, end_offset=core.log.end_offset, alone=alone
+            )
+            if alone:  # nobody has them any more: waiting would not bring them back
+                core.log.has_all_again()
+            else:
+                core.log.mark.flush(lambda: None)  # so that the next start knows it too
         core.commits.tell()
         core.begin()
         if core.voters.is_only_voter(core.identity.key):

@@ -124,6 +124,8 @@ class Follower(Role):
         self.has_fetched = False
         """Whether this leader has answered a fetch: if so, others are told that there is no need for an election."""
         self.leader_resigned = False
+        self.leader_high_watermark: int | None = None
+        """What this leader has committed, once it committed a record of its own epoch."""
         self.fetching = False
         self.answers = 0
         """Fetches that this leader has answered."""

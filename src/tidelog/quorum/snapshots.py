@@ -51,7 +51,7 @@ class Snapshots:
             voters=history.voters_at(end_offset - 1),
             batch_bytes=STEP_BYTES,
         )
-        self._write_some(chunks, core.log.create_part(snapshot_id), snapshot_id, then)
+        self._write_some(chunks, core.log.snapshot_files.create_part(snapshot_id), snapshot_id, then)
         return snapshot_id
 
     def _write_some(self, chunks: Iterator[bytes], part: File, snapshot_id: SnapshotId, then: Done | None) -> None:
