@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 import time
@@ -106,6 +107,41 @@ def bench() -> Iterator[Bench]:
     bench = Bench()
     yield bench
     bench.close()
+
+
+def test_a_connection_reset_while_it_is_looked_at_fails_its_requests_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between asking whether a socket is connected and asking to whom, the other side may reset it."""
+
+    def not_connected(_socket: socket.socket) -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(socket.socket, "getpeername", not_connected)
+        bench.send(1)
+        assert bench.wait_for(1) == [(1, "connection lost: Transport endpoint is not connected")]
+    bench.send(2)
+    bench.accept().close()
+    connection = bench.accept()
+    correlation_id, _ = bench.read_request(connection)
+    bench.answer(connection, correlation_id, "again")
+    assert bench.wait_for(2)[1] == (2, "answered again")
+
+
+def test_an_address_can_stand_for_another() -> None:
+    """What `tidelog chaos` cuts are addresses that nodes were given instead of each other's own."""
+    bench = Bench(address_overrides={("told.example", 9): ("127.0.0.1", 1)})
+    try:
+        bench.peers.settings = bench.peers.settings._replace(
+            address_overrides={("told.example", 9): ("127.0.0.1", bench.port)}
+        )
+        bench.send(1, host="told.example", port=9)
+        correlation_id, _ = bench.read_request(bench.accept())
+        bench.answer(bench.accepted[0], correlation_id, "there")
+        assert bench.wait_for(1) == [(1, "answered there")]
+    finally:
+        bench.close()
 
 
 def test_requests_are_pipelined_on_one_connection_and_answered_in_order(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.errors import DecodeError
-from tidelog.runtime.receiving import SHARED_BYTES, ReceiveMemory, Receiver
+from tidelog.runtime.receiving import KEPT_BYTES, SHARED_BYTES, ReceiveMemory, Receiver
 
 
 class Pieces:
@@ -112,6 +112,15 @@ def test_memory_grows_with_what_came() -> None:
     while receiver.receive(source):  # type: ignore[arg-type]
         receiver.settle()
     assert 10_000_000 <= memory.owned_bytes <= 20_000_000
+
+
+def test_many_busy_streams_do_not_keep_their_buffers() -> None:
+    memory = ReceiveMemory()
+    streams = [Receiver(memory, 1 << 30) for _ in range(60)]
+    for _ in range(2):
+        for stream in streams:
+            assert frames_of(stream, Pieces([struct.pack(">i", 1_000_000) + bytes(1_000_000)])) == [bytes(1_000_000)]
+    assert memory.owned_bytes <= KEPT_BYTES
 
 
 def test_a_real_socket_works_too() -> None:

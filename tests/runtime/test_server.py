@@ -14,8 +14,10 @@ from tests.runtime.scripted import PATIENCE_SECONDS, Client, Running, ScriptedNo
 from tidelog.effects import Close, Effect, Reply
 from tidelog.errors import ConfigError
 from tidelog.events import ConnectionClosed, Event, Request
+from tidelog.runtime import connection as connection_module
 from tidelog.runtime import server as server_module
 from tidelog.runtime.receiving import OWN_BUSY_BYTES
+from tidelog.wire.frames import decode_request
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.metadata import MetadataResponse
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -321,6 +323,20 @@ def test_bad_input_ends_its_own_connection_with_one_line(node: Running, garbage:
         (line,) = node.log_lines("connection-closed")
         assert line["address"] == "127.0.0.1"
         assert line["level"] == "warning"
+
+
+def test_a_mistake_of_ours_costs_one_connection(node: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def decode(frame: memoryview, supported: Any) -> Any:
+        if b"poison" in bytes(frame):
+            raise ZeroDivisionError("on purpose")
+        return decode_request(frame, supported)
+
+    monkeypatch.setattr(connection_module, "decode_request", decode)
+    with Client(node.port) as healthy, Client(node.port) as unlucky:
+        unlucky.send("poison")
+        assert unlucky.is_closed()
+        assert healthy.ask("fine") == "fine"
+        assert node.log_lines("connection-failed")[0]["error"] == "ZeroDivisionError: on purpose"
 
 
 def test_answers_before_the_bad_input_still_leave(node: Running) -> None:

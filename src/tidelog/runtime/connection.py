@@ -86,10 +86,13 @@ class Connection:
 
     def ready(self, events: int) -> None:
         """The loop says that the socket can be read or written."""
-        if events & WRITE:
-            self.send()
-        if events & READ and not self.is_closed and not self._resuming:
-            self._read()
+        try:
+            if events & WRITE:
+                self.send()
+            if events & READ and not self.is_closed and not self._resuming:
+                self._read()
+        except Exception as error:
+            self._server.fail(self, error)
 
     def _read(self) -> None:
         receiver = self.receiver
@@ -113,7 +116,10 @@ class Connection:
         """Go on with frames that are already here, and with reading."""
         self._resuming = False
         if not self.is_closed:
-            self._take_frames()
+            try:
+                self._take_frames()
+            except Exception as error:
+                self._server.fail(self, error)
 
     def _take_frames(self) -> None:
         receiver = self.receiver
@@ -206,6 +212,9 @@ class Connection:
             return
         except OSError as error:
             self._server.close(self, f"connection lost: {error.strerror}")
+            return
+        except Exception as error:
+            self._server.fail(self, error)
             return
         self.last_active_ms = self._server.loop.now_ms
         self._blocked = not done

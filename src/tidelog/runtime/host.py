@@ -160,25 +160,18 @@ class Host:
         try:
             connection.answer(effect.slot, effect.body)
         except Exception as error:
-            self._report("answer-failed", error, answer=type(effect.body).__name__)
+            self.log.failure("answer-failed", error, answer=type(effect.body).__name__)
             self.server.close(connection, "the answer could not be written", by_peer=False)
 
     def _step_failed(self, event: Event, error: Exception) -> None:
         if isinstance(event, Request):
-            self._report("request-failed", error, request=type(event.body).__name__, version=event.api_version)
+            self.log.failure("request-failed", error, request=type(event.body).__name__, version=event.api_version)
             connection = self.server.connections.get(event.connection_id)
             if connection is not None:
                 self.server.close(connection, "the request could not be served", by_peer=False)
             return
-        self._report("step-failed", error, event=type(event).__name__)
+        self.log.failure("step-failed", error, event=type(event).__name__)
         self._halt(Halt(EXIT_FAILED, f"{type(event).__name__} could not be handled"))
-
-    def _report(self, kind: str, error: Exception, **fields: Any) -> None:
-        import traceback  # not before something is wrong
-
-        frames = traceback.extract_tb(error.__traceback__)[-6:]
-        where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
-        self.log.error(kind, **fields, error=f"{type(error).__name__}: {error}", where=where)
 
     # --- effects out ---
 

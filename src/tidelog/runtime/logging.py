@@ -70,6 +70,14 @@ class EventLog:
         """The node itself is in trouble."""
         self.tell(kind, fields, "error")
 
+    def failure(self, kind: str, error: Exception, /, **fields: Any) -> None:
+        """A mistake in the product: what and where, still in one line."""
+        import traceback  # not before something is wrong
+
+        frames = traceback.extract_tb(error.__traceback__)[-6:]
+        where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+        self.tell(kind, {**fields, "error": f"{type(error).__name__}: {error}", "where": where}, "error")
+
     def _as_text(self, now_ns: int, kind: str, fields: Mapping[str, Any], level: str) -> str:
         seconds, rest = divmod(now_ns, 1_000_000_000)
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

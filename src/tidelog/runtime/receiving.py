@@ -18,6 +18,8 @@ SHARED_BYTES = 256 * 1024
 OWN_FIRST_BYTES = 4 * 1024
 OWN_BUSY_BYTES = 2 * 1024 * 1024
 """The most read ahead of a frame's end for a busy stream."""
+KEPT_BYTES = 32 * 1024 * 1024
+"""Above this much owned by all streams, none keeps its buffer from one frame to the next."""
 _read_length = Struct(">i").unpack_from
 
 
@@ -97,7 +99,7 @@ class Receiver:
         left = self._end - self._start
         if not left:
             self._start = self._end = 0
-            if self._is_own and len(self._view) < SHARED_BYTES:
+            if self._is_own and (len(self._view) < SHARED_BYTES or self._memory.owned_bytes > KEPT_BYTES):
                 self._give_back()
         elif not self._is_own:
             self._move_to(max(OWN_FIRST_BYTES, min(2 * left, left + self._missing())))

@@ -210,6 +210,11 @@ class Server:
         connection.send()
         self.close(connection, reason, by_peer=False, warn=True)
 
+    def fail(self, connection: Connection, error: Exception) -> None:
+        """End a connection over which this runtime itself made a mistake: it must not cost anybody else theirs."""
+        self.log.failure("connection-failed", error, address=connection.address, listener=connection.listener)
+        self.close(connection, "it could not be served", by_peer=False)
+
     def close(self, connection: Connection, reason: str, *, by_peer: bool = True, warn: bool = False) -> None:
         """End a connection and tell whoever must know; nothing happens when it has ended already."""
         if connection.is_closed:
