@@ -178,8 +178,13 @@ class PeerConnection:
         if outcome:
             self._lose(CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower())
             return
-        # On one machine a dead peer's port can be given to this very socket, which then talks to itself.
-        if connecting.getsockname() == connecting.getpeername():
+        try:
+            # On one machine a dead peer's port can be given to this very socket, which then talks to itself.
+            is_own = connecting.getsockname() == connecting.getpeername()
+        except OSError as error:  # reset between the two questions
+            self._lose(f"connection lost: {error.strerror}")
+            return
+        if is_own:
             self._lose(CONNECTION_REFUSED)
             return
         self._is_connecting = False
