@@ -69,6 +69,7 @@ READ_THROUGH = {
     "listeners": "listener_addresses",
     "log.dir": "log_dirs",
     "metadata.log.dir": "metadata_directory",
+    "peer.address.overrides": "peer_addresses",
     "process.roles": "is_broker",
     "security.inter.broker.protocol": "from_properties",
 }

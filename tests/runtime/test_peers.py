@@ -129,19 +129,14 @@ def test_a_connection_reset_while_it_is_looked_at_fails_its_requests_alone(
     assert bench.wait_for(2)[1] == (2, "answered again")
 
 
-def test_an_address_can_stand_for_another() -> None:
+def test_an_address_can_stand_for_another(bench: Bench) -> None:
     """What `tidelog chaos` cuts are addresses that nodes were given instead of each other's own."""
-    bench = Bench(address_overrides={("told.example", 9): ("127.0.0.1", 1)})
-    try:
-        bench.peers.settings = bench.peers.settings._replace(
-            address_overrides={("told.example", 9): ("127.0.0.1", bench.port)}
-        )
-        bench.send(1, host="told.example", port=9)
-        correlation_id, _ = bench.read_request(bench.accept())
-        bench.answer(bench.accepted[0], correlation_id, "there")
-        assert bench.wait_for(1) == [(1, "answered there")]
-    finally:
-        bench.close()
+    bench.peers.settings = PeerSettings(address_overrides={("told.example", 9): ("127.0.0.1", bench.port)})
+    bench.send(1, host="told.example", port=9)
+    connection = bench.accept()
+    correlation_id, _ = bench.read_request(connection)
+    bench.answer(connection, correlation_id, "there")
+    assert bench.wait_for(1) == [(1, "answered there")]
 
 
 def test_requests_are_pipelined_on_one_connection_and_answered_in_order(bench: Bench) -> None:

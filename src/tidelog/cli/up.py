@@ -22,6 +22,7 @@ EXAMPLES = """\
   tidelog up --nodes 3 --controllers 3 --dir ./data    three brokers, and three controllers of their own
   tidelog up --dir ./data --detach                     return when ready; tidelog down --dir ./data stops it
   tidelog up --set log.retention.hours=1 --set num.partitions=3
+  tidelog up --nodes 3 --chaos                         nodes whose links tidelog chaos can cut, hold and slow
 
 When a topic can be created and written it prints one line:  ready bootstrap=127.0.0.1:9092,…
 Ctrl-C stops the nodes in order. What --set gives holds for this start. Each node's log is DIR/node-N/node.log."""
@@ -43,6 +44,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--port", type=port_number, metavar="P", help="client port of node 1; the others follow (9092)")
     parser.add_argument("--dir", default="tidelog-data", metavar="DIR", help="default: tidelog-data")
     parser.add_argument("--detach", action="store_true", help="return when ready and leave the nodes running")
+    parser.add_argument(
+        "--chaos", action="store_true", help="let nodes talk through links that tidelog chaos can cut, hold and slow"
+    )
     parser.add_argument(
         "--set",
         type=name_and_value,
@@ -75,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     with _signals_ask_to_stop():
         try:
             check_ports(plan)
-            prepare_cluster(plan, configs)
+            prepare_cluster(plan, configs, supervisor.start_links() if arguments.chaos else None)
             supervisor.start()
             _wait_until_ready(supervisor, arguments.timeout_ms)
             _say_ready(plan.bootstrap, arguments.json)
@@ -158,11 +162,11 @@ def _watch(supervisor: Any) -> None:
     while True:
         ended = supervisor.ended()
         for node, how in ended:
-            if node.node_id not in told:
-                told.add(node.node_id)
+            if node.process.pid not in told:
+                told.add(node.process.pid)
                 if table is None:
                     print(f"node {node.node_id} is dead ({how}): {node.last_line}", file=sys.stderr, flush=True)
-        if len(ended) == len(supervisor.state.nodes):
+        if len(ended) == len(supervisor.state.nodes) and supervisor.state.links is None:
             return
         if table is not None and time.monotonic() >= next_draw:
             table.draw()

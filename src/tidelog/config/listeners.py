@@ -66,6 +66,17 @@ def parse_addresses(setting: str, entries: Iterable[str]) -> tuple[tuple[str, in
     return tuple(_parse_address(setting, entry, entry) for entry in entries)
 
 
+def parse_address_overrides(setting: str, entries: Iterable[str]) -> dict[tuple[str, int], tuple[str, int]]:
+    """Entries host:port=host:port: what nodes advertise, and where to connect instead."""
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    for entry in entries:
+        advertised, separator, instead = entry.partition("=")
+        if not separator:
+            raise ConfigError(f"{setting}: {entry!r} is not host:port=host:port")
+        found[_parse_address(setting, entry, advertised)] = _parse_address(setting, entry, instead)
+    return found
+
+
 def _parse_address(setting: str, entry: str, address: str, *, empty_host: bool = False) -> tuple[str, int]:
     host, separator, port = address.rpartition(":")
     if host.startswith("[") and host.endswith("]"):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidelog.config.listeners import Listener, Voter, parse_addresses, parse_listeners, parse_voters
+from tidelog.config.listeners import (
+    Listener,
+    Voter,
+    parse_address_overrides,
+    parse_addresses,
+    parse_listeners,
+    parse_voters,
+)
 from tidelog.config.node_settings import NodeSettings
 from tidelog.config.others import REFUSED, WITHOUT_EFFECT, has_no_effect, refusal
 from tidelog.config.setting import Scope, nearest
@@ -106,6 +113,11 @@ class NodeConfig(NodeSettings):
         """Where to look for the quorum."""
         return parse_addresses("controller.quorum.bootstrap.servers", self.controller_quorum_bootstrap_servers)
 
+    @property
+    def peer_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """Advertised addresses of other nodes that are reached somewhere else."""
+        return parse_address_overrides("peer.address.overrides", self.peer_address_overrides)
+
     # --- checks of settings against each other ---
 
     def check(self) -> None:
@@ -117,6 +129,7 @@ class NodeConfig(NodeSettings):
         self._check_listeners()
         self._check_quorum()
         parse_connection_overrides(self.max_connections_per_ip_overrides)
+        parse_address_overrides("peer.address.overrides", self.peer_address_overrides)
         if self.broker_session_timeout_ms < 2 * self.broker_heartbeat_interval_ms:
             raise ConfigError("broker.session.timeout.ms: it must be at least twice broker.heartbeat.interval.ms")
         for lower, upper in _IN_ORDER:

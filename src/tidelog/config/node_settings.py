@@ -374,6 +374,12 @@ class NodeSettings(SettingsBase):
     replication_events_buffer_max_records: int = int32(
         10_000, NODE, "Events that may wait to be written; further ones are dropped and counted.", low=1, ours=True
     )
+    peer_address_overrides: tuple[str, ...] = names(
+        (),
+        NODE,
+        "Other addresses to reach nodes at, each host:port=host:port; for tests and tidelog chaos, which cuts them.",
+        ours=True,
+    )
     initial_broker_registration_timeout_ms: int = int32(
         60_000, NODE, "A broker that cannot register for this long stops.", low=1
     )

@@ -31,6 +31,7 @@ _OWNED_SETTINGS = (
     "log.dir",
     "log.dirs",
     "metadata.log.dir",
+    "peer.address.overrides",
 )
 """What makes the cluster one cluster; decided here and not by --set."""
 

@@ -122,14 +122,22 @@ def check_cluster(plan: ClusterPlan, settings: Mapping[str, str]) -> list[NodeCo
     return [NodeConfig.from_properties(plan.properties(node, settings)) for node in plan.nodes]
 
 
-def prepare_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
-    """Write every node's properties file, and format the directories when they are new."""
+def prepare_cluster(
+    plan: ClusterPlan, configs: list[NodeConfig], peer_addresses: Mapping[int, str] | None = None
+) -> None:
+    """Write every node's properties file, and format the directories when they are new.
+
+    `peer_addresses` is what each node is given as peer.address.overrides.
+    """
     missing = [node.data_directory for node in plan.nodes if not is_formatted(node.data_directory)]
     if missing and len(missing) < len(plan.nodes):
         raise DirectoryError(f"{missing[0]} is not formatted although other nodes' directories are")
     for node, config in zip(plan.nodes, configs, strict=True):
         os.makedirs(node.data_directory, exist_ok=True)
-        _write_durably(node.properties_path, format_properties(dict(config.given)).encode())
+        properties = dict(config.given)
+        if peer_addresses is not None:
+            properties["peer.address.overrides"] = peer_addresses[node.node_id]
+        _write_durably(node.properties_path, format_properties(properties).encode())
     if missing:
         _format_cluster(plan, configs)
 

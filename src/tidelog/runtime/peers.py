@@ -15,7 +15,7 @@ import errno
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tidelog.effects import Send
@@ -45,6 +45,8 @@ class PeerSettings(NamedTuple):
     max_requests: int = 1000
     """Unanswered requests of one connection; a further one fails at once."""
     max_idle_ms: int = 600_000
+    address_overrides: Mapping[tuple[str, int], tuple[str, int]] = {}
+    """Where to connect instead of an address that was told; links that can be cut stand there."""
 
 
 class _Question:
@@ -343,7 +345,9 @@ class Peers:
         key = (effect.peer_id, effect.channel, effect.host, effect.port)
         connection = self._connections.get(key)
         if connection is None:
-            connection = self._connections[key] = PeerConnection(self, effect.peer_id, effect.host, effect.port)
+            told = (effect.host, effect.port)
+            host, port = self.settings.address_overrides.get(told, told)
+            connection = self._connections[key] = PeerConnection(self, effect.peer_id, host, port)
             if self._sweep is None:
                 self._sweep = self.loop.after(SWEEP_MS, self._look_at_idle)
         connection.ask(effect)

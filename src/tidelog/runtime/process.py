@@ -133,6 +133,7 @@ def _peer_settings(config: NodeConfig) -> PeerSettings:
         client_id=f"tidelog-node-{config.node_id}",
         max_answer_bytes=config.socket_request_max_bytes,
         max_idle_ms=config.connections_max_idle_ms,
+        address_overrides=config.peer_addresses,
     )
 
 

@@ -43,11 +43,15 @@ class ProcessName(NamedTuple):
 
     def kill_group(self) -> None:
         """SIGKILL it and its helpers, which share its process group."""
+        self.signal_group(signal.SIGKILL)
+
+    def signal_group(self, number: int) -> None:
+        """Signal it and its helpers, if it is still itself."""
         if self.state != "gone":
             try:
-                os.killpg(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, number)
             except (ProcessLookupError, PermissionError):
-                self.signal(signal.SIGKILL)
+                self.signal(number)
 
 
 def name_process(pid: int) -> ProcessName:

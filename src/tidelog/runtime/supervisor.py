@@ -2,7 +2,8 @@
 
 DIR/tidelog.json says who runs now: pids with their start moments, and ports; it is gone after a clean stop. Whoever
 starts the cluster holds a lock on DIR while it is about it; after that the state file says who lives. A node of the
-file counts as alive only when the process with its pid started when the file says it did.
+file counts as alive only when the process with its pid started when the file says it did. `tidelog chaos` may have
+started a node anew: the file, not the memory of whoever started the cluster, is what holds.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from typing import Any, NamedTuple
 
 from tidelog.errors import DirectoryError
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan
+from tidelog.runtime.link_process import LinksRecord, OpenedLinks, open_links
 from tidelog.runtime.process_table import ProcessName, group_memory_bytes, name_process, wait_until_gone
 
 STATE_FILE = "tidelog.json"
 _LOG_KEPT_BYTES = 10_000_000
 """A node's log file longer than this is put aside when the node starts."""
+NODE_COMMAND = (sys.executable, "-m", "tidelog", "node")
+_GONE = "ended; it was not started by this command"
 
 
 class NodeRecord(NamedTuple):
@@ -45,6 +49,11 @@ class NodeRecord(NamedTuple):
         return os.path.join(self.directory, "node.log")
 
     @property
+    def properties_path(self) -> str:
+        """The file it is started with."""
+        return os.path.join(self.directory, "server.properties")
+
+    @property
     def last_line(self) -> str:
         """The last thing it printed."""
         try:
@@ -62,6 +71,8 @@ class ClusterState(NamedTuple):
     directory: str
     supervisor: ProcessName
     nodes: list[NodeRecord]
+    links: LinksRecord | None = None
+    """The process between the nodes, when there is one."""
 
     @property
     def processes(self) -> list[ProcessName]:
@@ -73,11 +84,18 @@ class ClusterState(NamedTuple):
         """Whether any node still runs."""
         return any(process.state != "gone" for process in self.processes)
 
+    def stop_links(self) -> None:
+        """End the process between the nodes; they have no more use for it."""
+        if self.links is not None:
+            self.links.process.kill_group()
+            wait_until_gone([self.links.process], 5_000)
+
     def save(self) -> None:
         """Write the file whole or not at all."""
         document = {
             "version": 1,
             "supervisor": {"pid": self.supervisor.pid, "started": self.supervisor.started},
+            "links": None if self.links is None else self.links.as_json(),
             "nodes": [
                 {
                     "id": node.node_id,
@@ -126,11 +144,12 @@ def read_state(directory: str) -> ClusterState | None:
             for node in document["nodes"]
         ]
         supervisor = ProcessName(document["supervisor"]["pid"], document["supervisor"]["started"])
+        links = LinksRecord.read(document.get("links"))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise DirectoryError(f"{path} is not a state file of tidelog up: {error}") from None
-    return ClusterState(directory, supervisor, nodes)
+    return ClusterState(directory, supervisor, nodes, links)
 
 
 class NodeStatus(NamedTuple):
@@ -168,7 +187,7 @@ def node_statuses(state: ClusterState) -> list[NodeStatus]:
     for node in state.nodes:
         process_state = node.process.state
         is_dead = process_state == "gone"
-        if process_state == "running" and not _listens(node.port or node.controller_port or 0):
+        if process_state == "running" and not listens(node.port or node.controller_port or 0):
             process_state = "starting"
         statuses.append(
             NodeStatus(
@@ -185,7 +204,8 @@ def node_statuses(state: ClusterState) -> list[NodeStatus]:
     return statuses
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether somebody takes connections on a port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
@@ -203,6 +223,8 @@ class Supervisor:
             before = read_state(plan.directory)
             if before is not None and before.is_alive:
                 raise BlockingIOError
+            if before is not None:
+                before.stop_links()
         except BlockingIOError:
             os.close(self._lock)
             raise DirectoryError(
@@ -213,21 +235,20 @@ class Supervisor:
             raise
         self.state = ClusterState(plan.directory, name_process(os.getpid()), [])
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._links: OpenedLinks | None = None
 
-    def start(self, command: Sequence[str] = (sys.executable, "-m", "tidelog", "node")) -> None:
+    def start_links(self) -> dict[int, str]:
+        """Start the process between the nodes; what each node's peer.address.overrides must be comes back."""
+        self._links = open_links(self.plan)
+        self.state = self.state._replace(links=self._links.record)
+        self.state.save()
+        return self._links.overrides
+
+    def start(self, command: Sequence[str] = NODE_COMMAND) -> None:
         """Start every node that the plan names; the properties files are there already."""
         self.state.save()
         for node in self.plan.nodes:
-            self._keep_log_small(node.log_path)
-            with open(node.log_path, "ab") as log:
-                child = subprocess.Popen(
-                    [*command, "--config", node.properties_path],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    # Its own session: Ctrl-C of our terminal is for us alone, and its helpers die with its group.
-                    start_new_session=True,
-                )
+            child = start_node(node.properties_path, node.log_path, command)
             self._children[node.node_id] = child
             self.state.nodes.append(
                 NodeRecord(
@@ -244,17 +265,25 @@ class Supervisor:
 
     def ended(self) -> list[tuple[NodeRecord, str]]:
         """Nodes that are no more, each with how it ended."""
+        now = read_state(self.plan.directory)
+        if now is not None and len(now.nodes) == len(self.state.nodes):
+            self.state = now
         result = []
         for node in self.state.nodes:
-            code = self._children[node.node_id].poll()
-            if code is not None:
+            child = self._children[node.node_id]
+            code = child.poll()
+            if child.pid != node.process.pid:
+                if node.process.state == "gone":
+                    result.append((node, _GONE))
+            elif code is not None:
                 how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
                 result.append((node, how))
         return result
 
     def leave(self) -> None:
         """Let the nodes run on without us."""
-        for child in self._children.values():
+        links = [] if self._links is None else [self._links.child]
+        for child in (*self._children.values(), *links):
             child.returncode = 0  # so that the interpreter does not warn about children it has not waited for
         self._unlock()
 
@@ -267,8 +296,11 @@ class Supervisor:
         complaints = [
             f"node {node.node_id} did not stop cleanly ({how}): {node.last_line}"
             for node, how in self.ended()
-            if how != "exit code 0" and node.node_id not in were_dead
+            if how not in ("exit code 0", _GONE) and node.node_id not in were_dead
         ]
+        self.state.stop_links()
+        if self._links is not None:
+            self._links.child.wait()
         self.state.remove()
         self._unlock()
         with contextlib.suppress(OSError):
@@ -280,10 +312,22 @@ class Supervisor:
             os.close(self._lock)
             self._lock = -1
 
-    @staticmethod
-    def _keep_log_small(path: str) -> None:
-        if os.path.exists(path) and os.path.getsize(path) > _LOG_KEPT_BYTES:
-            os.replace(path, path + ".1")
+
+def start_node(
+    properties_path: str, log_path: str, command: Sequence[str] = NODE_COMMAND
+) -> subprocess.Popen[bytes]:
+    """Start one node's process; its output goes to its log file."""
+    if os.path.exists(log_path) and os.path.getsize(log_path) > _LOG_KEPT_BYTES:
+        os.replace(log_path, log_path + ".1")
+    with open(log_path, "ab") as log:
+        return subprocess.Popen(
+            [*command, "--config", properties_path],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            # Its own session: Ctrl-C of our terminal is for us alone, and its helpers die with its group.
+            start_new_session=True,
+        )
 
 
 def stop_nodes(state: ClusterState, timeout_ms: int) -> list[int]:
@@ -311,5 +355,6 @@ def stop_cluster(state: ClusterState, timeout_ms: int) -> list[int]:
         state.supervisor.signal(signal.SIGTERM)
         wait_until_gone([state.supervisor], timeout_ms)
     killed = stop_nodes(state, timeout_ms) if state.is_alive else []
+    state.stop_links()
     state.remove()
     return killed
