@@ -28,8 +28,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "sim": _NODE | {"client"},
     "spark": _LOG | {"client"},
     "console": _NODE | {"client", "runtime"},
+    "verify": _NODE | {"client", "ledger", "runtime"},
     "__main__": frozenset({"cli"}),
-    "cli": _NODE | {"client", "runtime", "sim", "console", "spark"},
+    "cli": _NODE | {"client", "runtime", "sim", "console", "spark", "verify"},
 }
 """Which rooms a room may import from, besides itself. `tidelog` itself (its version) is open to all."""
 
@@ -47,6 +48,7 @@ OUTSIDE_PACKAGES: Mapping[str, frozenset[str]] = {
     "runtime": frozenset({"uvloop"}),
     "spark": frozenset({"pyspark", "pyarrow", "pandas", "numpy", "numba", "delta", "cramjam", "crc32c"}),
     "cli": frozenset({"confluent_kafka"}),
+    "verify": frozenset({"confluent_kafka"}),
 }
 """Packages beyond the standard library, by room. The broker alone is to stay small."""
 

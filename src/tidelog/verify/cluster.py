@@ -1,0 +1,259 @@
+"""The nodes of a run as processes of our own: started, killed, paused, and asked how they are."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from tidelog.client.connection import Connection
+from tidelog.errors import KafkaError, TidelogError
+from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan, plan_cluster
+from tidelog.runtime.formatting import check_cluster, prepare_cluster
+from tidelog.wire.private_query import TidelogQueryRequest
+
+_ASK_TIMEOUT_MS = 1_000
+_POLL_SECONDS = 0.02
+_LOWEST_PORT, _HIGHEST_PORT = 20_000, 31_900
+"""Below the range that systems draw the ports of outgoing connections from."""
+
+
+class LocalCluster:
+    """Nodes on this machine that this process has started; leaving the block ends them all."""
+
+    def __init__(
+        self, directory: str, nodes: int, *, settings: Mapping[str, str] | None = None, port: int | None = None
+    ) -> None:
+        self.plan: ClusterPlan = plan_cluster(directory, nodes, None, port or _free_base_port(nodes))
+        prepare_cluster(self.plan, check_cluster(self.plan, settings or {}))
+        self._plans: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._connections: dict[int, Connection] = {}
+        self.down: set[int] = set()
+        """Nodes that were killed or stopped and are not to run now."""
+        self.paused: set[int] = set()
+
+    @property
+    def node_ids(self) -> list[int]:
+        """Every node, running or not."""
+        return list(self._plans)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are told."""
+        return self.plan.bootstrap
+
+    def plan_of(self, node_id: int) -> NodePlan:
+        """Where a node is and what it was started with."""
+        return self._plans[node_id]
+
+    # --- doing ---
+
+    def start(self, *node_ids: int) -> None:
+        """Start nodes (all when none is named) and do not wait for them."""
+        for node_id in node_ids or self.node_ids:
+            plan = self._plans[node_id]
+            with open(plan.log_path, "ab") as log:
+                self._children[node_id] = subprocess.Popen(
+                    [sys.executable, "-m", "tidelog", "node", "--config", plan.properties_path],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self.down.discard(node_id)
+
+    def kill(self, *node_ids: int) -> None:
+        """SIGKILL nodes and their helpers, all before any of them is waited for."""
+        self.down.update(node_ids)
+        self.paused.difference_update(node_ids)
+        for node_id in node_ids:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._children[node_id].pid, signal.SIGKILL)
+        for node_id in node_ids:
+            self._children[node_id].wait(30)
+
+    def stop(self, node_id: int, timeout_s: float = 30) -> int:
+        """A clean stop; the exit code. One that takes too long is killed and reported as TidelogError."""
+        self.down.add(node_id)
+        child = self._children[node_id]
+        child.send_signal(signal.SIGTERM)
+        try:
+            return child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill(node_id)
+            raise TidelogError(f"node {node_id} did not stop within {timeout_s:g} s") from None
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP: its connections stay open and nobody answers on them."""
+        self.paused.add(node_id)
+        self._children[node_id].send_signal(signal.SIGSTOP)
+
+    def resume(self, node_id: int) -> None:
+        """SIGCONT."""
+        self._children[node_id].send_signal(signal.SIGCONT)
+        self.paused.discard(node_id)
+
+    def heal(self) -> None:
+        """Let every node run."""
+        for node_id in list(self.paused):
+            self.resume(node_id)
+        for node_id in list(self.down):
+            self.start(node_id)
+
+    # --- looking ---
+
+    def ended(self) -> list[tuple[int, int]]:
+        """Nodes that ended by themselves, with their exit codes."""
+        return [
+            (node_id, code)
+            for node_id, child in self._children.items()
+            if node_id not in self.down and (code := child.poll()) is not None
+        ]
+
+    def ask(self, node_id: int, question: str, timeout_ms: int = _ASK_TIMEOUT_MS, **arguments: Any) -> Any:
+        """Put one of the private questions to a node; None when it does not answer."""
+        if node_id in self.down or node_id in self.paused:
+            return None
+        plan = self._plans[node_id]
+        assert plan.port is not None
+        try:
+            connection = self._connections.get(node_id)
+            if connection is None or not connection.is_open:
+                connection = Connection(HOST, plan.port, client_id="tidelog-verify", timeout_ms=timeout_ms)
+                self._connections[node_id] = connection
+            connection.send(TidelogQueryRequest(question=question, arguments=json.dumps(arguments)), 0, timeout_ms)
+            answer = connection.receive(timeout_ms)
+        except KafkaError:
+            self._connections.pop(node_id, None)
+            return None
+        return None if answer.error_code else json.loads(answer.answer)
+
+    def controller(self) -> int | None:
+        """The active controller, as the node with the newest quorum epoch knows it."""
+        answers = [answer for node_id in self.node_ids if (answer := self.ask(node_id, "node"))]
+        newest = max((answer["quorum"] for answer in answers), key=lambda quorum: quorum["epoch"], default=None)
+        return None if newest is None else newest["leader"]
+
+    def replicas(self, topic: str) -> dict[int, dict[int, dict[str, Any]]]:
+        """What each answering node says of its replicas of a topic: by partition, then by node."""
+        found: dict[int, dict[int, dict[str, Any]]] = {}
+        for node_id in self.node_ids:
+            answer = self.ask(node_id, "replicas", topic=topic)
+            for replica in answer["replicas"] if answer else ():
+                found.setdefault(replica["partition"], {})[node_id] = replica
+        return found
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """Who leads a partition, as the node with its newest epoch knows it."""
+        replicas = self.replicas(topic).get(partition, {})
+        newest = max(replicas.values(), key=lambda replica: int(replica["leader_epoch"]), default=None)
+        return None if newest is None or newest["leader"] < 0 else newest["leader"]
+
+    def why_not_in_step(self, topic: str, partitions: int) -> str | None:
+        """None when all replicas of a topic are in sync, equally long and wholly committed; else what is missing."""
+        replicas = self.replicas(topic)
+        for partition in range(partitions):
+            held = replicas.get(partition, {})
+            if len(held) < len(self.node_ids):
+                return f"{topic}-{partition}: only nodes {sorted(held)} answer for it"
+            leaders = [replica for replica in held.values() if replica["role"] == "leader"]
+            if len(leaders) != 1:
+                return f"{topic}-{partition}: {len(leaders)} nodes lead it"
+            if len(leaders[0]["isr"]) < len(held):
+                return f"{topic}-{partition}: in sync are {leaders[0]['isr']}"
+            ends = {replica["log_end_offset"] for replica in held.values()}
+            if len(ends) > 1 or {replica["high_watermark"] for replica in held.values()} != ends:
+                return f"{topic}-{partition}: logs end at {sorted(ends)}, or are not committed to their end"
+        return None
+
+    def wait_until(self, done: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Ask again and again; TidelogError when it does not come true, or when a node ends by itself."""
+        deadline = time.monotonic() + timeout_s
+        while not done():
+            self.require_alive()
+            if time.monotonic() > deadline:
+                raise TidelogError(f"not within {timeout_s:g} s: {what}")
+            time.sleep(_POLL_SECONDS)
+
+    def require_alive(self) -> None:
+        """TidelogError with its last words when a node has ended by itself."""
+        for node_id, code in self.ended():
+            raise TidelogError(f"node {node_id} ended by itself with code {code}: {self.last_line(node_id)}")
+
+    def wait_ready(self, timeout_s: float = 60) -> None:
+        """Until every broker is in service and knows a controller."""
+
+        def is_ready() -> bool:
+            answers = [self.ask(node_id, "node") for node_id in self.node_ids]
+            return all(answer and answer["state"] == "running" and answer["quorum"]["leader"] for answer in answers)
+
+        self.wait_until(is_ready, timeout_s, "every broker is in service")
+
+    def last_line(self, node_id: int) -> str:
+        """The last thing a node printed."""
+        lines = self.log_lines(node_id)
+        return lines[-1] if lines else ""
+
+    def log_lines(self, node_id: int) -> list[str]:
+        """Everything a node printed."""
+        try:
+            with open(self._plans[node_id].log_path, encoding="utf-8", errors="replace") as file:
+                return [line.rstrip() for line in file if line.strip()]
+        except OSError:
+            return []
+
+    # --- the end ---
+
+    def stop_all(self, timeout_s: float = 30) -> list[int]:
+        """Stop every running node in order; those that had to be killed."""
+        for node_id in list(self.paused):
+            self.resume(node_id)
+        running = [node_id for node_id in self._children if self._children[node_id].poll() is None]
+        for node_id in running:
+            self.down.add(node_id)
+            self._children[node_id].send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + timeout_s
+        late = []
+        for node_id in running:
+            try:
+                self._children[node_id].wait(max(0.01, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                late.append(node_id)
+        self.kill(*late)
+        return late
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self.kill(*(node_id for node_id, child in self._children.items() if child.poll() is None))
+
+
+def _free_base_port(count: int) -> int:
+    """A port that is free and followed by free ones."""
+    chance = random.SystemRandom()
+    for _ in range(1_000):
+        base = chance.randrange(_LOWEST_PORT, _HIGHEST_PORT)
+        if all(_is_free(base + step) for step in range(count)):
+            return base
+    raise TidelogError(f"no {count} free ports in a row on {HOST}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
