@@ -170,14 +170,19 @@ class Log(LogFiles):
                     self.epoch_history = epochs_before
                 raise
             self._is_changed = True
+            aborted: list[AbortedTransaction] = []
             for header in headers[start:end]:
                 last_offset = header.base_offset + header.last_offset_delta
                 segment.note_batch(position, header.length + 12, last_offset, header.max_timestamp)
                 self._reader.recent.note(header.base_offset, last_offset, position)
                 self.log_end_offset = self.producers.end_offset = last_offset + 1
                 if header.producer_id >= 0:
-                    replay.note(header, self.producers, segment.txn_index, now_ms)
+                    transaction = replay.note(header, self.producers, now_ms)
+                    if transaction is not None:
+                        aborted.append(transaction)
                 position += header.length + 12
+            for transaction in aborted:
+                segment.txn_index.append(transaction)
             segment.write_out_chunks()
             max_timestamp = max(max_timestamp, newest)
             start = end
@@ -219,7 +224,10 @@ class Log(LogFiles):
 
     def bytes_between(self, first_offset: int, end_offset: int) -> int:
         """About how many bytes of batches lie between two offsets; exact near the end of the log."""
-        return self._reader.bytes_between(first_offset, end_offset, self.log_end_offset)
+        try:
+            return self._reader.bytes_between(first_offset, end_offset, self.log_end_offset)
+        except CorruptionError:
+            return self.size_bytes  # a reader will find out
 
     def offset_for_timestamp(self, timestamp: int, up_to_offset: int) -> FoundByTime | None:
         """The first record with this timestamp or a later one, its time and its epoch; None when there is none."""

@@ -275,10 +275,10 @@ class LogFiles:
             self._segments.remove_last()
             self.log_end_offset = doomed.base_offset
         active = self._segments.active
-        self._appends_to(active)
         self._flushes.removed(active)
         cut_at = active.truncate_to(offset, now_ms)
-        self._ends_at(offset if cut_at is None else min(offset, max(cut_at, active.base_offset)))
+        self._appends_to(active)
+        self._ends_at(offset if cut_at is None else min(offset, cut_at))
         self.epoch_history.truncate_from_end(self.log_end_offset)
         self._write_epochs()
         self._snapshots.delete_above(self.log_end_offset)

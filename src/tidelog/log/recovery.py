@@ -214,44 +214,45 @@ class _Opening:
         while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
             segments[0].destroy()  # no reader would see it, and what it lost does not matter
             segments.remove_first(1)
-        first = max(0, segments.index_for(recovery_point))
-        for index in range(first):
-            self._check_complete(segments[index], segments[index + 1].base_offset)
-        expected = segments[first].base_offset
+        # The one that ends at the recovery point is looked at too: a cut made there may not have reached the medium.
+        index = max(0, segments.index_for(recovery_point - 1))
+        for before in range(index):
+            self._check_complete(segments[before], segments[before + 1].base_offset)
+        expected = segments[index].base_offset
         history.truncate_from_end(expected)
         self.snapshots.delete_above(expected)
         replay.load(segments, self.producers, self.snapshots, log_start_offset, expected)
-        index = first
-        while index < len(segments):
+        while True:
             segment = segments[index]
-            if index > first:
-                if not self._may_follow(segment.base_offset, expected):
-                    break
-                segments[index - 1].seal()
-                self.flushes.sealed(segments[index - 1])
-                expected = segment.base_offset
-                self.producers.end_offset = expected
-                self.snapshots.take(self.producers)
             expected, valid_bytes = self._scan(segment, index, expected, history)
             recovered.scanned_bytes += valid_bytes
             index += 1
+            following = segments[index] if index < len(segments) else None
+            goes_on = following is not None and self._may_follow(following, expected, valid_bytes == segment.size)
+            if following is not None and not goes_on and expected < recovery_point:
+                # Nothing of it was changed but its indexes, which can be made anew.
+                raise CorruptionError(
+                    f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which was flushed"
+                )
             if valid_bytes < segment.size:
-                if expected < recovery_point:
-                    if index < len(segments):
-                        raise CorruptionError(
-                            f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which was flushed"
-                        )
-                    recovered.is_below_recovery_point = True
-                recovered.truncated_bytes = segment.size - valid_bytes
+                recovered.truncated_bytes += segment.size - valid_bytes
+                recovered.is_below_recovery_point = expected < recovery_point and not goes_on
                 segment.file.truncate(valid_bytes)
                 segment.size = valid_bytes
+            if following is None or not goes_on:
                 break
+            segment.seal()
+            self.flushes.sealed(segment)
+            expected = self.producers.end_offset = following.base_offset
+            self.snapshots.take(self.producers)
         while len(segments) > index:
             segments.active.destroy()
             segments.remove_last()
             recovered.removed_segments += 1
         self.producers.end_offset = recovered.log_end_offset = expected
         self.flushes.directory_recovered()
+        self.flushes.wrote_small_file(self.epoch_path)
+        self.flushes.wrote_small_file(f"{self.directory}/{names.PARTITION_METADATA}")
         return recovered
 
     def _scan(self, segment: Segment, index: int, expected: int, history: EpochHistory) -> tuple[int, int]:
@@ -268,14 +269,21 @@ class _Opening:
             if header.partition_leader_epoch not in (history.latest, -1):
                 history.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
-                replay.note(header, self.producers, segment.txn_index, 0)
+                aborted = replay.note(header, self.producers, 0)
+                if aborted is not None:
+                    segment.txn_index.append(aborted)
             expected = header.next_offset
             valid_bytes = position + header.size
         return expected, valid_bytes
 
-    def _may_follow(self, base_offset: int, expected: int) -> bool:
-        """Whether a segment may begin where it does. Only compaction leaves gaps; anything else is lost records."""
-        return base_offset == expected or (base_offset > expected and "compact" in self.config.cleanup_policy)
+    def _may_follow(self, segment: Segment, expected: int, is_whole: bool) -> bool:
+        """Whether a segment goes on where the one before ends: all of its records are there.
+
+        What is behind them then had been cut before. Only compaction leaves gaps; any other is lost records.
+        """
+        return segment.base_offset == expected or (
+            is_whole and segment.base_offset > expected and "compact" in self.config.cleanup_policy
+        )
 
     @staticmethod
     def _check_complete(segment: Segment, next_base_offset: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tidelog.errors import CorruptionError
 from tidelog.log import scan
 from tidelog.log.producer_state import BATCHES_KEPT, KnownBatch, ProducerState
 from tidelog.log.segment import Segment
 from tidelog.log.segments import Segments
 from tidelog.log.snapshot_files import SnapshotFiles
-from tidelog.log.txn_index import AbortedTransaction, TransactionIndex
+from tidelog.log.txn_index import AbortedTransaction
 from tidelog.wire.batch import BatchHeader, ControlType, control_type, end_marker_coordinator_epoch, iterate_records
 
 _CONTROL = 0x20
@@ -36,8 +37,11 @@ def read_marker(header: BatchHeader) -> Marker | None:
     return None
 
 
-def note(header: BatchHeader, state: ProducerState, txn_index: TransactionIndex | None, now_ms: int) -> None:
-    """A batch with a producer id is in the log. A control batch must be whole in its header's buffer."""
+def note(header: BatchHeader, state: ProducerState, now_ms: int) -> AbortedTransaction | None:
+    """A batch with a producer id is in the log; the transaction it aborted, for the index.
+
+    A control batch must be whole in its header's buffer.
+    """
     attributes = header.attributes
     if not attributes & _CONTROL:
         state.note_batch(
@@ -51,10 +55,10 @@ def note(header: BatchHeader, state: ProducerState, txn_index: TransactionIndex 
             bool(attributes & _TRANSACTIONAL),
             now_ms,
         )
-        return
+        return None
     marker = read_marker(header)
     if marker is None:
-        return
+        return None
     completed = state.note_marker(
         header.producer_id,
         header.producer_epoch,
@@ -64,11 +68,11 @@ def note(header: BatchHeader, state: ProducerState, txn_index: TransactionIndex 
         is_abort=marker.is_abort,
         now_ms=now_ms,
     )
-    if completed is not None and completed.is_aborted and txn_index is not None:
-        aborted = AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
-        )
-        txn_index.append(aborted)
+    if completed is None or not completed.is_aborted:
+        return None
+    return AbortedTransaction(
+        completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
+    )
 
 
 def load(
@@ -97,7 +101,7 @@ def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offse
             return
         if header.producer_id >= 0:
             whole = scan.read_batch(segment.file, found, header.size) if header.is_control else header
-            note(whole, state, None, 0)
+            note(whole, state, 0)
 
 
 def recall_batches(segments: Segments, state: ProducerState) -> None:
@@ -109,19 +113,22 @@ def recall_batches(segments: Segments, state: ProducerState) -> None:
     if not state.producers:
         return
     recalled: dict[tuple[int, int], list[KnownBatch]] = {}
-    for segment, position in _tail(segments):
-        for _, header in segment.headers_from(position, scan.WALK_BYTES):
-            if header.producer_id >= 0 and not header.is_control:
-                batches = recalled.setdefault((header.producer_id, header.producer_epoch), [])
-                batches.append(
-                    KnownBatch(
-                        header.base_sequence,
-                        header.last_sequence,
-                        header.base_offset,
-                        header.last_offset,
-                        header.max_timestamp,
+    try:
+        for segment, position in _tail(segments):
+            for _, header in segment.headers_from(position, scan.WALK_BYTES):
+                if header.producer_id >= 0 and not header.is_control:
+                    batches = recalled.setdefault((header.producer_id, header.producer_epoch), [])
+                    batches.append(
+                        KnownBatch(
+                            header.base_sequence,
+                            header.last_sequence,
+                            header.base_offset,
+                            header.last_offset,
+                            header.max_timestamp,
+                        )
                     )
-                )
+    except CorruptionError:
+        return  # whoever reads there will be told
     for producer in state.producers.values():
         batches = recalled.get((producer.producer_id, producer.epoch), [])
         if producer.batches and batches and batches[-1].last_offset == producer.batches[-1].last_offset:

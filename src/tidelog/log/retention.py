@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidelog.errors import CorruptionError
 from tidelog.log.names import LOG_SUFFIX
 from tidelog.log.segment import Segment
 from tidelog.log.segments import Segments
@@ -50,7 +51,10 @@ def _is_too_old(segment: Segment, retention_ms: int, now_ms: int) -> bool:
     """By its newest record, or by when its file was written where records have no time."""
     if retention_ms < 0:
         return False
-    newest = segment.newest[0]
+    try:
+        newest = segment.newest[0]
+    except CorruptionError:
+        newest = -1  # its index is gone and its batches are damaged: it still has to go one day
     if newest < 0:
         newest = segment.storage.modified_ms(segment.path(LOG_SUFFIX))
     return now_ms - newest > retention_ms
