@@ -285,3 +285,12 @@ def test_a_marker_without_a_transaction_changes_nothing_for_readers(disk: Simula
     end(log, 1, commit=False)
     assert log.last_stable_offset(1) == 1
     assert log.aborted_transactions(0, 1) == []
+
+
+def test_a_marker_a_follower_cannot_read_is_stored_all_the_same(disk: SimulatedDisk) -> None:
+    log = open_log(disk)
+    data = batch([b"?"], key=b"x", is_control=True, producer_id=1, producer_epoch=0, partition_leader_epoch=0)
+    log.append_as_follower(data)
+    assert log.log_end_offset == 1
+    disk.kill()
+    assert open_log(disk, clean=False).log_end_offset == 1

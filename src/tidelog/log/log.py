@@ -119,7 +119,7 @@ class Log(LogFiles):
         return Appended(headers[0].base_offset, last.last_offset, _NO_TIMESTAMP, max_timestamp, size)
 
     def _check_producer(self, header: BatchHeader, is_internal: bool, transaction_version: int) -> KnownBatch | None:
-        if header.attributes & 0x20:
+        if header.is_control:
             marker = replay.read_marker(header)
             if marker is not None:
                 epoch = header.producer_epoch
@@ -168,6 +168,7 @@ class Log(LogFiles):
             except StorageError:
                 if epochs_before is not None:
                     self.epoch_history = epochs_before
+                    self._is_epochs_stored = False
                 raise
             self._is_changed = True
             aborted: list[AbortedTransaction] = []

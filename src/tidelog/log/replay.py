@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidelog.errors import CorruptionError
+from tidelog.errors import CorruptionError, KafkaError
 from tidelog.log import scan
 from tidelog.log.producer_state import BATCHES_KEPT, KnownBatch, ProducerState
 from tidelog.log.segment import Segment
@@ -56,7 +56,10 @@ def note(header: BatchHeader, state: ProducerState, now_ms: int) -> AbortedTrans
             now_ms,
         )
         return None
-    marker = read_marker(header)
+    try:
+        marker = read_marker(header)
+    except KafkaError:
+        return None  # a leader wrote something we cannot read; it is stored all the same
     if marker is None:
         return None
     completed = state.note_marker(
