@@ -10,6 +10,7 @@ from tests.runtime import jobs
 from tests.runtime.scripted import Client, Running, ScriptedNode, answer_metadata, running
 from tidelog.effects import Effect, Flush, Halt, Reply, Send, Tell, Work
 from tidelog.events import Event, FlushDone, PeerAnswered, PeerFailed, Request, Tick, WorkDone
+from tidelog.runtime.clock import Clock
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 
@@ -76,16 +77,17 @@ def test_time_passes_when_the_node_asked_for_it(tmp_path: Path) -> None:
 
     def script(node: ScriptedNode, event: Event) -> list[Effect]:
         if isinstance(event, Tick):
-            now_ms = node.config.node_id and running_node.host.loop.clock.now_ms() if ticks else 0
-            ticks.append(now_ms)
+            ticks.append(clock.now_ms())
         elif isinstance(event, Request):
-            node.wake_at_ms = running_node.host.loop.clock.now_ms() + 50
+            node.wake_at_ms = clock.now_ms() + 50
             return answer_metadata(node, event)
         return []
 
+    clock = Clock()
+
     with running(tmp_path, script) as running_node, Client(running_node.port) as client:
         running_node.node.wait_for(Tick)
-        before_ms = running_node.host.loop.clock.now_ms()
+        before_ms = clock.now_ms()
         client.ask()
         running_node.node.wait_for(Tick)
         assert len(ticks) == 2
@@ -170,7 +172,7 @@ def test_a_stop_lets_the_node_finish(tmp_path: Path) -> None:
         assert client.ask() == "test"
         assert node.stop() == 0
         assert client.is_closed()
-    assert not (tmp_path / "data" / "left").exists()
+    assert node.log_lines("stopped")[0]["exit_code"] == 0
 
 
 def test_clients_wait_until_the_node_can_serve_them(tmp_path: Path) -> None:
