@@ -7,12 +7,14 @@ an old picture. From then on every committed change is applied as it comes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.controller.delta import ImageDelta
 from tidelog.controller.entities import Partition as PartitionImage
 from tidelog.controller.entities import Topic
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from tidelog.coordination.coordinator import Coordinator
 from tidelog.outbox import Outbox
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
@@ -46,6 +48,8 @@ class Broker:
         self._broker_epoch = broker_epoch
         self._assignments = assignments
         self._topic_configs: dict[str, TopicConfig] = {}
+        self.coordinators: dict[str, Coordinator[Any]] = {}
+        """By the topic that holds their state."""
         self._fetchers: dict[int, Fetcher] = {}
         """The streams that copy partitions, by the leader's node id."""
 
@@ -156,8 +160,20 @@ class Broker:
             replica.become_follower(partition.leader, partition.leader_epoch)
             if partition.leader >= 0:
                 self._fetcher(partition.leader).add(replica)
+        else:
+            return
+        self.role_changed(replica)
+
+    def role_changed(self, replica: Partition) -> None:
+        """Tell the coordinator that lives in a topic's partitions, where the topic has one."""
+        coordinator = self.coordinators.get(replica.topic)
+        if coordinator is not None:
+            coordinator.role_changed(replica)
 
     def _remove(self, replica: Partition) -> None:
+        coordinator = self.coordinators.get(replica.topic)
+        if coordinator is not None:
+            coordinator.removed(replica)
         self._assignments.forget(replica.topic_id, replica.index)
         self._stop_fetching(replica)
         self.replicas.remove(replica)

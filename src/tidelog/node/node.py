@@ -414,6 +414,9 @@ class Node:
         return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
+        for replica in self.replicas.partitions.values():
+            if replica.directory_id == directory.directory_id:
+                self.broker.role_changed(replica)
         online = [one for one in self.replicas.directories if one.online]
         if not online or directory.storage.root == self.broker.static_config.metadata_directory:
             self.outbox.halt(1, f"log directory {directory.storage.root} failed: {directory.offline_reason}")

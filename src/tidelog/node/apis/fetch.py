@@ -34,6 +34,8 @@ REPLICA_STATE_VERSION = 15
 FOLLOWER_READ_VERSION = 11
 READ_COMMITTED = 1
 EMPTY_RECORDS = b""
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The value of replica.selector.class that sends consumers to a replica in their own rack (KIP-392)."""
 
 
 def handle(node: Node, request: Request) -> FetchResponse | None:
@@ -214,6 +216,11 @@ class _Fetch:
                 data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 self.has_errors = True  # answered at once, as an error is
                 return 0
+        nearby = self._replica_nearby(entry, partition)
+        if nearby is not None:
+            data.preferred_read_replica = nearby
+            self.has_errors = True  # answered at once: it is to ask there
+            return 0
         offset = entry.fetch_offset
         if offset < log.log_start_offset or offset > log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -242,6 +249,34 @@ class _Fetch:
                 for one in log.aborted_transactions(offset, found.next_offset)
             ]
         return int(found.size)
+
+    def _replica_nearby(self, entry: FetchEntry, partition: Partition) -> int | None:
+        """The in-sync follower in a consumer's rack that has most of what it asks for; None when it may stay here."""
+        rack, leadership = self.request.body.rack_id, partition.leadership
+        if (
+            not rack
+            or leadership is None
+            or self.follower_id >= 0
+            or self.request.api_version < FOLLOWER_READ_VERSION
+            or self.node.config.replica_selector_class != RACK_AWARE_SELECTOR
+        ):
+            return None
+        brokers = self.node.image.brokers
+
+        def is_there(broker_id: int) -> bool:
+            broker = brokers.get(broker_id)
+            return broker is not None and broker.rack == rack and broker.active
+
+        if is_there(self.node.node_id):
+            return None
+        followers = [
+            (follower.log_end_offset, -broker_id)
+            for broker_id, follower in leadership.followers.items()
+            if broker_id in leadership.isr
+            and is_there(broker_id)
+            and follower.log_start_offset <= entry.fetch_offset <= follower.log_end_offset
+        ]
+        return -max(followers)[1] if followers else None
 
     # --- answering ---
 
