@@ -26,6 +26,7 @@ from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, 
 TOPIC = "__replication_events"
 KINDS = frozenset(
     (
+        "broker-directories-offline",
         "broker-fenced",
         "broker-registered",
         "broker-running",
@@ -36,10 +37,14 @@ KINDS = frozenset(
         "controller-resigned",
         "isr-changed",
         "leader-elected",
+        "leader-lost",
         "log-directory-offline",
         "log-restarted",
         "log-truncated",
+        "partitions-added",
+        "reassignment-cancelled",
         "reassignment-completed",
+        "reassignment-started",
         "replica-positions",
         "topic-created",
         "topic-deleted",
