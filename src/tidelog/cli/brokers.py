@@ -1,0 +1,77 @@
+"""`tidelog brokers`: who is registered, and how each one is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand
+from tidelog.cli.output import print_json, table
+
+SUMMARY = "list the brokers of a cluster"
+EXAMPLES = """\
+  tidelog brokers list
+  tidelog brokers list --json"""
+
+_NODE_TIMEOUT_MS = 2_000
+
+
+def configure(parser: Parser) -> None:
+    """The options of each subcommand."""
+    commands = parser.add_commands()
+    listed = add_subcommand(
+        commands,
+        "list",
+        "show every registered broker: address, rack, whether it is fenced, its state and epoch",
+        "  tidelog brokers list\n  tidelog brokers list --json\n\n"
+        "The state is what the broker says of itself; unreachable when it does not answer.",
+        _list,
+    )
+    add_cluster(listed)
+    add_json(listed)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Each subcommand brings its own."""
+    raise UsageError("tidelog brokers: which command? (see tidelog brokers --help)")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from tidelog.client.client import Client
+    from tidelog.client.cluster_admin import list_brokers
+    from tidelog.client.query import NodeQueries
+
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        found = list_brokers(client).brokers
+    addresses = {broker.broker_id: (broker.host, broker.port) for broker in found}
+    queries = NodeQueries(addresses, timeout_ms=min(_NODE_TIMEOUT_MS, arguments.timeout_ms))
+    try:
+        answers = queries.ask("node")
+    finally:
+        queries.close()
+    brokers: list[dict[str, Any]] = []
+    for broker in found:
+        answer = answers[broker.broker_id]
+        told = answer if isinstance(answer, dict) else {}
+        brokers.append(
+            {
+                "broker": broker.broker_id,
+                "host": broker.host,
+                "port": broker.port,
+                "rack": broker.rack,
+                "fenced": broker.is_fenced,
+                "state": told.get("state", "unreachable"),
+                "epoch": told.get("broker_epoch"),
+                "quorum_role": told.get("quorum", {}).get("role"),
+                "why": None if isinstance(answer, dict) else answer.message or answer.code.name,
+            }
+        )
+    if arguments.json:
+        print_json(brokers)
+    else:
+        headings = ["broker", "address", "rack", "fenced", "state", "epoch", "quorum role", "why"]
+        rows = [
+            [one["broker"], f"{one['host']}:{one['port']}", *(one[key] for key in list(one)[3:])] for one in brokers
+        ]
+        print("\n".join(table(headings, rows)))
+    return Exit.OK
