@@ -295,8 +295,7 @@ class Links:
             way = (pipe.entrance.from_node, pipe.entrance.to_node)
             opened[way] = opened.get(way, 0) + 1
         return [
-            LinkStatus(*way, link.state, link.delay_ms, opened.get(way, 0))
-            for way, link in sorted(self._links.items())
+            LinkStatus(*way, link.state, link.delay_ms, opened.get(way, 0)) for way, link in sorted(self._links.items())
         ]
 
 

@@ -313,9 +313,7 @@ class Supervisor:
             self._lock = -1
 
 
-def start_node(
-    properties_path: str, log_path: str, command: Sequence[str] = NODE_COMMAND
-) -> subprocess.Popen[bytes]:
+def start_node(properties_path: str, log_path: str, command: Sequence[str] = NODE_COMMAND) -> subprocess.Popen[bytes]:
     """Start one node's process; its output goes to its log file."""
     if os.path.exists(log_path) and os.path.getsize(log_path) > _LOG_KEPT_BYTES:
         os.replace(log_path, log_path + ".1")
