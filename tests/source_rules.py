@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 BOTTOM = frozenset({"errors", "config", "storage", "events", "effects", "outbox"})
-CORE = frozenset({"quorum", "controller", "replica", "groups", "transactions"})
+COORDINATORS = frozenset({"groups", "transactions"})
+CORE = frozenset({"quorum", "controller", "replica", "coordination"}) | COORDINATORS
 _LOG = BOTTOM | {"wire", "log"}
 _NODE = _LOG | CORE | {"node"}
 
@@ -22,10 +23,13 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "wire": BOTTOM,
     "log": BOTTOM | {"wire"},
     **dict.fromkeys(CORE, _LOG),
+    "coordination": _LOG | {"replica"},
+    **dict.fromkeys(COORDINATORS, _LOG | {"replica", "coordination"}),
+    "ledger": BOTTOM,
     "node": _NODE,
     "client": BOTTOM | {"wire"},
     "runtime": _NODE,
-    "sim": _NODE | {"client"},
+    "sim": _NODE | {"client", "ledger"},
     "spark": _LOG | {"client"},
     "console": _NODE | {"client", "runtime"},
     "verify": _NODE | {"client", "ledger", "runtime"},
