@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tidelog"
 GENERATED = ("src/tidelog/wire/messages/", "src/tidelog/wire/records/")
 
-OVER_500_LINES: dict[str, str] = {}
+OVER_500_LINES: dict[str, str] = {
+    "src/tidelog/config/node_settings.py": "one table of every setting of a node, looked up as one and split nowhere",
+}
 """Files over the bound, each with the reason."""
 
 
