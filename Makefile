@@ -14,8 +14,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Bytecode goes beside the tree, not into it; a machine that forbids it would pay for every start of a node.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 unexport PYTHONDONTWRITEBYTECODE
-# The java on the PATH is the one: make setup puts a fitting one there when there is none.
-unexport JAVA_HOME
+# make setup puts a Java into the environment: the one it finds, or one by pip.
+MACHINE_JAVA_HOME := $(JAVA_HOME)
+export JAVA_HOME := $(CURDIR)/$(VENV)
 # Spark's workers run under the python3 of the PATH unless they are told.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -29,7 +30,7 @@ setup: $(STAMP) ## build .venv from the lock; does nothing when it is current
 
 $(STAMP): requirements/dev.txt requirements/java.txt pyproject.toml tools/set_up.py
 	@test -n "$(PYTHON)" || { echo "make setup: Tidelog needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 1; }
-	@$(PYTHON) tools/set_up.py $(VENV) --java-home "$(JAVA_HOME)"
+	@$(PYTHON) tools/set_up.py $(VENV) --java-home "$(MACHINE_JAVA_HOME)"
 	@touch $@
 
 demo: setup ## start a node, write, read back with Spark, print what happened

@@ -158,7 +158,10 @@ def open_spark(scratch: Path) -> Any:
     from tools import fetch_spark_connector
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    jars = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
+    try:
+        jars = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
+    except fetch_spark_connector.FetchError as error:
+        raise DemoFailed(str(error)) from None
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("tidelog-demo")

