@@ -25,6 +25,8 @@ COMMANDS = {
     "chaos": "break a running local cluster: kill, pause, cut, slow, heal",
     "produce": "write records from standard input",
     "consume": "write records to standard output",
+    "scenario": "play the stories of replication on a simulated cluster",
+    "verify": "break a cluster under load and check that nothing is lost",
     "dump": "show a segment, index, snapshot or checkpoint file",
 }
 """Every command and what it is for, in the order of the help."""

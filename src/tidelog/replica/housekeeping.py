@@ -11,6 +11,8 @@ from tidelog.replica import checkpoints
 from tidelog.replica.partition import Role
 from tidelog.replica.replicas import Replicas
 
+COUNT_CHECK_INTERVAL_MS = 200
+"""How often followers are looked at where replica.lag.max.messages is switched on."""
 POSITIONS_INTERVAL_MS = 1_000
 MAX_POSITIONS_TOLD = 1_000
 
@@ -37,7 +39,10 @@ class Housekeeping:
         self._every(config.log_retention_check_interval_ms, self.forget_old_records)
         self._every(POSITIONS_INTERVAL_MS, self.tell_positions)
         self._every(config.producer_id_expiration_check_interval_ms, self.expire_producers)
-        self._every(max(1, config.replica_lag_time_max_ms // 2), self.check_isrs)
+        interval_ms = max(1, config.replica_lag_time_max_ms // 2)
+        if config.replica_lag_max_messages >= 0:  # a burst is over before a rule by time would look
+            interval_ms = min(interval_ms, COUNT_CHECK_INTERVAL_MS)
+        self._every(interval_ms, self.check_isrs)
 
     def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
         def due() -> None:

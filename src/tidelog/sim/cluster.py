@@ -32,7 +32,7 @@ class NoAnswer(Exception):
 
 
 class SimulatedCluster:
-    """The hosts of one cluster. `nodes` are broker and controller in one; `brokers` and `controllers` are one of them."""
+    """The hosts of one cluster: `nodes` that are broker and controller in one, or `brokers` and `controllers`."""
 
     def __init__(
         self,
@@ -136,7 +136,9 @@ class SimulatedCluster:
 
     def living(self) -> list[int]:
         """Nodes with a process that runs, paused ones too."""
-        return [one for one in self.node_ids if (process := self.world.hosts[one].process) is not None and process.alive]
+        return [
+            one for one in self.node_ids if (process := self.world.hosts[one].process) is not None and process.alive
+        ]
 
     def newest_image(self) -> MetadataImage:
         """The metadata of the living node that has most of it."""

@@ -1,0 +1,151 @@
+"""`tidelog scenario`: the stories of replication, played step by step on a simulated cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, nearest, whole_number
+from tidelog.cli.output import print_json, table
+
+if TYPE_CHECKING:
+    from tidelog.sim.player import Happened
+    from tidelog.sim.script import Script
+
+SUMMARY = "play the stories of replication on a simulated cluster"
+EXAMPLES = """\
+  tidelog scenario list
+  tidelog scenario run divergence
+  tidelog scenario run --all
+  tidelog scenario run acks-one-loses --json
+
+A script produces, consumes, holds or cuts links, kills, restarts, changes settings and lets time pass; it cannot set a
+log, a high watermark, an ISR or an epoch. Below each line stands what happened: messages that passed, events, and the
+lanes of the replicas. A line that begins with expect is asserted; the first that does not hold ends the run with exit
+code 1. --seed plays the same script with other delays."""
+
+
+def configure(parser: Parser) -> None:
+    """The subcommands."""
+    commands = parser.add_commands()
+    listing = add_subcommand(commands, "list", "name every scenario", "  tidelog scenario list\n", _list)
+    add_json(listing)
+    playing = add_subcommand(
+        commands, "run", "play scenarios and check what they expect", "  tidelog scenario run high-watermark\n", _run
+    )
+    playing.add_argument("names", metavar="NAME", nargs="*")
+    playing.add_argument("--all", action="store_true", help="every scenario; only what failed is printed in full")
+    playing.add_argument("--seed", type=whole_number, help="draw other delays (default: the script's own seed)")
+    add_json(playing)
+
+
+def run(_arguments: argparse.Namespace) -> int:
+    """Never called: a subcommand is required."""
+    raise UsageError("tidelog scenario: list or run")
+
+
+def folder() -> Path:
+    """Where the scripts are: beside the code when it is installed, at the root of the project otherwise."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "scenarios"
+    return installed if installed.is_dir() else package.parent.parent / "scenarios"
+
+
+def load(name: str) -> Script:
+    """Read a scenario; UsageError with the nearest name when there is none."""
+    from tidelog.sim.script import parse
+
+    path = folder() / f"{name}.txt"
+    if not path.is_file():
+        raise UsageError(f"tidelog scenario run: there is no scenario {name!r}{nearest(name, known())}")
+    return parse(name, path.read_text(encoding="utf-8"))
+
+
+def known() -> list[str]:
+    """The names of all scenarios."""
+    return sorted(path.stem for path in folder().glob("*.txt"))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    scripts = [load(name) for name in known()]
+    if arguments.json:
+        for script in scripts:
+            print_json({"name": script.name, "title": script.title, "notes": list(script.notes)})
+    else:
+        print("\n".join(table(["name", "notes", "title"], [(one.name, one.notes, one.title) for one in scripts])))
+    return Exit.OK
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.all == bool(arguments.names):
+        raise UsageError("tidelog scenario run: name scenarios, or say --all")
+    failed = []
+    for name in known() if arguments.all else arguments.names:
+        script = load(name)
+        if not _play(script, arguments):
+            failed.append(name)
+    if arguments.all and not arguments.json:
+        total = len(known())
+        print(f"{total - len(failed)} of {total} scenarios are as they should be")
+    return Exit.FAILED if failed else Exit.OK
+
+
+def _play(script: Script, arguments: argparse.Namespace) -> bool:
+    from tidelog.sim.player import Player
+    from tidelog.sim.simulated_stage import SimulatedStage
+
+    player = Player(script, SimulatedStage(script.seed if arguments.seed is None else arguments.seed))
+    if not arguments.json and not arguments.all:
+        print(f"{script.name}: {script.title}")
+    kept = []
+    last = None
+    for happened in player.play():
+        last = happened
+        if arguments.json:
+            _print_document(script, happened)
+        elif arguments.all:
+            kept += text(happened)
+        else:
+            print("\n".join(text(happened)))
+            sys.stdout.flush()
+    failed = last is not None and bool(last.failure)
+    if arguments.all and not arguments.json:
+        print(f"{'FAILED' if failed else 'ok':<7}{script.name}")
+        if failed:
+            print("\n".join(kept))
+    if last is not None and last.failure:
+        place = f"{script.name}, line {last.line}: {last.command}"
+        print(f"tidelog scenario run: {place}: it is {last.failure}", file=sys.stderr)
+    return not failed
+
+
+def text(happened: Happened) -> list[str]:
+    """One line of a script and what came of it, for people."""
+    if happened.command.startswith("#"):
+        return ["", *wrap(happened.command.removeprefix("#").strip(), 100)]
+    if happened.command.startswith("expect "):
+        mark = "no" if happened.failure else "ok"
+        lines = [f"  {mark:<3} {happened.command.removeprefix('expect ')}"]
+    else:
+        lines = ["", f"> {happened.command}"]
+    lines += [f"      {line}" for line in (*happened.lines, *happened.lanes)]
+    if happened.failure:
+        lines.append(f"      but it is: {happened.failure}")
+    return lines
+
+
+def _print_document(script: Script, happened: Happened) -> None:
+    print_json(
+        {
+            "scenario": script.name,
+            "line": happened.line,
+            "command": happened.command,
+            "happened": happened.lines,
+            "lanes": happened.document,
+            "ok": not happened.failure,
+            "found": happened.failure,
+        }
+    )

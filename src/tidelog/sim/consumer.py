@@ -1,0 +1,159 @@
+"""A consumer of a simulated cluster: reads one partition on from its position, from the leader or a replica nearby."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidelog.errors import ErrorCode
+from tidelog.sim.client import Client
+from tidelog.sim.world import World
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.batch import check_crc, iterate_batches, iterate_records
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tidelog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+FETCH_VERSION = 12
+LATEST = -1
+MAX_BYTES = 1 << 20
+
+
+class Read:
+    """One record as a consumer saw it."""
+
+    __slots__ = ("at_ms", "epoch", "node_id", "offset", "value")
+
+    def __init__(self, offset: int, epoch: int, value: str, node_id: int, at_ms: int) -> None:
+        self.offset = offset
+        self.epoch = epoch
+        self.value = value
+        self.node_id = node_id
+        """Who served it."""
+        self.at_ms = at_ms
+
+
+class FetchAnswer:
+    """What one fetch brought."""
+
+    __slots__ = ("code", "high_watermark", "preferred_replica", "reads", "waited_ms")
+
+    def __init__(
+        self, code: ErrorCode, high_watermark: int, preferred_replica: int, reads: list[Read], waited_ms: int
+    ) -> None:
+        self.code = code
+        self.high_watermark = high_watermark
+        self.preferred_replica = preferred_replica
+        self.reads = reads
+        self.waited_ms = waited_ms
+
+
+class Consumer(Client):
+    """Reads on from its position; remembers all it was ever shown."""
+
+    def __init__(self, world: World, name: str, brokers: Sequence[int], rack: str = "") -> None:
+        super().__init__(world, name, brokers)
+        self.rack = rack
+        self.position = 0
+        self.seen: list[Read] = []
+        self.preferred_replica = -1
+        self.max_wait_ms = 500
+
+    def read_on(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
+        """Fetch until there is nothing more for now, or an error that does not pass; then tell the last answer."""
+        node_id = self.preferred_replica
+        if node_id < 0:
+            node_id = self.leaders.get((topic, partition), (-1, -1))[0]
+        if node_id < 0:
+            self.find_leader(topic, lambda: self._found(topic, partition, then))
+            return
+
+        def fetched(answer: FetchAnswer) -> None:
+            if answer.preferred_replica >= 0:
+                self.preferred_replica = answer.preferred_replica
+                self.read_on(topic, partition, then)
+            elif answer.code is not ErrorCode.NONE:
+                self.preferred_replica = -1
+                self.leaders.pop((topic, partition), None)
+                self.after(100, lambda: self.read_on(topic, partition, then))
+            elif answer.reads:
+                self.seen += answer.reads
+                self.position = answer.reads[-1].offset + 1
+                self.read_on(topic, partition, then)
+            else:
+                then(answer)
+
+        self.fetch(node_id, topic, partition, self.position, -1, fetched)
+
+    def _found(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
+        delay_ms = 0 if self.leaders.get((topic, partition), (-1, -1))[0] >= 0 else 100
+        self.after(delay_ms, lambda: self.read_on(topic, partition, then))
+
+    def fetch(
+        self,
+        node_id: int,
+        topic: str,
+        partition: int,
+        offset: int,
+        leader_epoch: int,
+        then: Callable[[FetchAnswer], None],
+    ) -> None:
+        """One Fetch to one broker, naming a leader epoch where it is not -1."""
+        wanted = FetchPartition(
+            partition=partition,
+            fetch_offset=offset,
+            current_leader_epoch=leader_epoch,
+            partition_max_bytes=MAX_BYTES,
+        )
+        request = FetchRequest(
+            max_wait_ms=self.max_wait_ms,
+            min_bytes=1,
+            max_bytes=MAX_BYTES,
+            session_epoch=-1,
+            topics=[FetchTopic(topic=topic, partitions=[wanted])],
+            rack_id=self.rack,
+        )
+        begun_ms = self.world.now_ms
+
+        def answered(response: Any) -> None:
+            waited_ms = self.world.now_ms - begun_ms
+            if response is None:
+                then(FetchAnswer(ErrorCode.NETWORK_EXCEPTION, -1, -1, [], waited_ms))
+                return
+            data = response.responses[0].partitions[0]
+            reads = []
+            for batch in iterate_batches(data.records) if data.records else ():
+                check_crc(batch)
+                for record in iterate_records(batch):
+                    if record.offset >= offset:
+                        value = (record.value or b"").decode()
+                        epoch = batch.partition_leader_epoch
+                        reads.append(Read(record.offset, epoch, value, node_id, self.world.now_ms))
+            then(
+                FetchAnswer(
+                    ErrorCode(data.error_code), data.high_watermark, data.preferred_read_replica, reads, waited_ms
+                )
+            )
+
+        self.ask(node_id, ApiKey.FETCH, FETCH_VERSION, request, answered, self.max_wait_ms + 30_000)
+
+    def list_offset(
+        self,
+        node_id: int,
+        topic: str,
+        partition: int,
+        timestamp: int,
+        version: int,
+        then: Callable[[ErrorCode, int], None],
+    ) -> None:
+        """Ask one broker for the latest offset (-1), or for that of a timestamp."""
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+
+        def answered(response: Any) -> None:
+            if response is None:
+                then(ErrorCode.NETWORK_EXCEPTION, -1)
+            else:
+                answer = response.topics[0].partitions[0]
+                then(ErrorCode(answer.error_code), answer.offset)
+
+        self.ask(node_id, ApiKey.LIST_OFFSETS, version, request, answered, 10_000)
