@@ -146,7 +146,7 @@ def trust_options(store: Path) -> str:
 
 
 def install_java(python: Path, java_home: str) -> None:
-    """Put a `java` beside the environment's Python, so that the environment is a JAVA_HOME: the one found, or one by pip.
+    """Put a `java` beside the environment's Python, which makes it a JAVA_HOME: the one found, or one by pip.
 
     Spark's launcher starts the `bin/java` of JAVA_HOME and, without one, the Java it runs in itself, past any wrapper.
     """
