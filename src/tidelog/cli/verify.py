@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 SUMMARY = "break a cluster under load and check that nothing is lost"
 EXAMPLES = """\
   tidelog verify --minutes 1                                    kill -9 and pauses, three nodes of its own
-  tidelog verify --minutes 60 --chaos kill,pause,kill-all --seed 7 --dir ./proof
+  tidelog verify --minutes 60 --chaos kill,pause,partition --seed 7 --dir ./proof
   tidelog verify --bootstrap 127.0.0.1:9092 --minutes 1         a cluster that runs; it is not broken
 
 Producers (confluent-kafka, acks=all, idempotent) write numbered records and keep a ledger, consumers keep what they
 see, and every few seconds a leader, a follower or the controller is broken:
   kill      kill -9 and restart                 pause     SIGSTOP past the session timeout, then SIGCONT
   stop      a clean stop and restart            kill-all  kill -9 of every node at once, and restart
+  partition one node cut off from the others    slow      everything between one node and the others takes longer
 At the end all is mended and compared: nothing acknowledged is lost, nothing is there twice or out of order, no consumer
 saw what later vanished or changed, and the replicas' files are equal byte by byte. DIR/ledger has the ledger as lines
 of JSON. Exit code 0 when all of that held, 1 when not."""

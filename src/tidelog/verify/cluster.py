@@ -11,13 +11,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import permutations
 from typing import Any, Self
 
 from tidelog.client.connection import Connection
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan, plan_cluster
 from tidelog.runtime.formatting import check_cluster, prepare_cluster
+from tidelog.runtime.link_process import open_links
+from tidelog.runtime.links import PASSING, LinkChange, change_links
 from tidelog.wire.private_query import TidelogQueryRequest
 
 _ASK_TIMEOUT_MS = 1_000
@@ -30,10 +33,21 @@ class LocalCluster:
     """Nodes on this machine that this process has started; leaving the block ends them all."""
 
     def __init__(
-        self, directory: str, nodes: int, *, settings: Mapping[str, str] | None = None, port: int | None = None
+        self,
+        directory: str,
+        nodes: int,
+        *,
+        controllers: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        with_links: bool = False,
     ) -> None:
-        self.plan: ClusterPlan = plan_cluster(directory, nodes, None, port or _free_base_port(nodes))
-        prepare_cluster(self.plan, check_cluster(self.plan, settings or {}))
+        """Prepare the directories. `with_links`: nodes talk through links that can be cut, held and slowed."""
+        self.plan: ClusterPlan = plan_cluster(directory, nodes, controllers, port or _free_base_port(nodes))
+        configs = check_cluster(self.plan, settings or {})
+        os.makedirs(self.plan.directory, exist_ok=True)
+        self._links = open_links(self.plan) if with_links else None
+        prepare_cluster(self.plan, configs, None if self._links is None else self._links.overrides)
         self._plans: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._connections: dict[int, Connection] = {}
@@ -102,8 +116,20 @@ class LocalCluster:
         self._children[node_id].send_signal(signal.SIGCONT)
         self.paused.discard(node_id)
 
+    def change_links(self, changes: Iterable[LinkChange]) -> None:
+        """Cut, hold, slow or mend ways between nodes."""
+        assert self._links is not None, "this cluster was started without links"
+        change_links(self._links.record.control_port, changes)
+
+    def mend_links(self) -> None:
+        """Let every way between nodes pass again, at full speed."""
+        if self._links is not None:
+            ways = permutations(self.node_ids, 2)
+            self.change_links(LinkChange(one, other, PASSING, 0) for one, other in ways)
+
     def heal(self) -> None:
-        """Let every node run."""
+        """Let every node run and every link pass."""
+        self.mend_links()
         for node_id in list(self.paused):
             self.resume(node_id)
         for node_id in list(self.down):
@@ -124,7 +150,8 @@ class LocalCluster:
         if node_id in self.down or node_id in self.paused:
             return None
         plan = self._plans[node_id]
-        assert plan.port is not None
+        if plan.port is None:
+            return None  # a separate controller answers brokers only
         try:
             connection = self._connections.get(node_id)
             if connection is None or not connection.is_open:
@@ -190,10 +217,11 @@ class LocalCluster:
             raise TidelogError(f"node {node_id} ended by itself with code {code}: {self.last_line(node_id)}")
 
     def wait_ready(self, timeout_s: float = 60) -> None:
-        """Until every broker is in service and knows a controller."""
+        """Until every broker that is to run is in service and knows a controller."""
 
         def is_ready() -> bool:
-            answers = [self.ask(node_id, "node") for node_id in self.node_ids]
+            brokers = [node_id for node_id, plan in self._plans.items() if plan.port is not None]
+            answers = [self.ask(node_id, "node") for node_id in brokers if node_id not in self.down]
             return all(answer and answer["state"] == "running" and answer["quorum"]["leader"] for answer in answers)
 
         self.wait_until(is_ready, timeout_s, "every broker is in service")
@@ -238,6 +266,9 @@ class LocalCluster:
         for connection in self._connections.values():
             connection.close()
         self.kill(*(node_id for node_id, child in self._children.items() if child.poll() is None))
+        if self._links is not None:
+            self._links.child.kill()
+            self._links.child.wait(30)
 
 
 def _free_base_port(count: int) -> int:

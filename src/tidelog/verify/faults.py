@@ -3,6 +3,8 @@
 kill        SIGKILL of one node, and its restart a moment later
 pause       SIGSTOP of one node for longer than its session, then SIGCONT
 stop        a clean stop of one node, and its restart
+partition   one node cut off from the others: reset, held silently, or only one way
+slow        everything one node sends and receives takes longer
 kill-all    SIGKILL of all nodes at once, and their restart
 """
 
@@ -15,10 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tidelog.errors import TidelogError
+from tidelog.runtime.links import CUT, HELD, LinkChange
 from tidelog.verify.cluster import LocalCluster
 from tidelog.verify.workload import now_ms
 
-KINDS = ("kill", "pause", "stop", "kill-all")
+KINDS = ("kill", "pause", "partition", "slow", "stop", "kill-all")
+LINK_KINDS = frozenset(("partition", "slow"))
+"""Faults that need links between the nodes."""
 TARGETS = ("leader", "follower", "controller")
 
 
@@ -63,6 +68,8 @@ class Faults:
         self._actions: dict[str, Callable[[int], None]] = {
             "kill": self._kill,
             "pause": self._pause,
+            "partition": self._partition,
+            "slow": self._slow,
             "stop": self._stop,
             "kill-all": self._kill_all,
         }
@@ -119,6 +126,25 @@ class Faults:
             raise TidelogError(f"a clean stop of node {node_id} ended with code {code}")
         time.sleep(self._chance.choice((0.0, 0.5, 1.5)))
         self._cluster.start(node_id)
+
+    def _partition(self, node_id: int) -> None:
+        others = [other for other in self._cluster.node_ids if other != node_id]
+        state = self._chance.choice((CUT, HELD))
+        ways = self._chance.choice(("both", "both", "out", "in"))
+        out = [LinkChange(node_id, other, state) for other in others] if ways != "in" else []
+        back = [LinkChange(other, node_id, state) for other in others] if ways != "out" else []
+        self._cluster.change_links([*out, *back])
+        time.sleep(self._chance.choice((0.3, self._session_timeout_s * 0.5, self._session_timeout_s + 1.5)))
+        self._cluster.mend_links()
+
+    def _slow(self, node_id: int) -> None:
+        delay_ms = self._chance.choice((20, 100, 400))
+        others = [other for other in self._cluster.node_ids if other != node_id]
+        self._cluster.change_links(
+            LinkChange(*way, None, delay_ms) for other in others for way in ((node_id, other), (other, node_id))
+        )
+        time.sleep(self._session_timeout_s)
+        self._cluster.mend_links()
 
     def _pause(self, node_id: int) -> None:
         self._cluster.pause(node_id)

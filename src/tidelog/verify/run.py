@@ -22,7 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from tidelog.errors import CorruptionError, TidelogError
 from tidelog.ledger import Entry
 from tidelog.verify.cluster import LocalCluster
-from tidelog.verify.faults import Fault, Faults
+from tidelog.verify.faults import LINK_KINDS, Fault, Faults
 from tidelog.verify.files import stored_batches
 from tidelog.verify.gaps import Gap
 from tidelog.verify.judge import Violation, judge_ledger, judge_replicas, judge_seen
@@ -116,9 +116,8 @@ def run(plan: Plan, tell: Tell = lambda _: None) -> Report:
         "broker.heartbeat.interval.ms": str(max(50, int(plan.session_timeout_s * 1000) // 5)),
         **dict(plan.settings),
     }
-    with LocalCluster(
-        os.path.join(plan.directory, "cluster"), plan.nodes, settings=settings, port=plan.port
-    ) as cluster:
+    directory, with_links = os.path.join(plan.directory, "cluster"), bool(LINK_KINDS.intersection(plan.chaos))
+    with LocalCluster(directory, plan.nodes, settings=settings, port=plan.port, with_links=with_links) as cluster:
         cluster.start()
         cluster.wait_ready()
         return _Run(plan, cluster, cluster.bootstrap).run(tell)
