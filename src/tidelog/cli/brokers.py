@@ -7,6 +7,7 @@ from typing import Any
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand
 from tidelog.cli.output import print_json, table
+from tidelog.cli.status import quorum_role
 
 SUMMARY = "list the brokers of a cluster"
 EXAMPLES = """\
@@ -62,7 +63,7 @@ def _list(arguments: argparse.Namespace) -> int:
                 "fenced": broker.is_fenced,
                 "state": told.get("state", "unreachable"),
                 "epoch": told.get("broker_epoch"),
-                "quorum_role": told.get("quorum", {}).get("role"),
+                "quorum_role": quorum_role(told or None),
                 "why": None if isinstance(answer, dict) else answer.message or answer.code.name,
             }
         )

@@ -1,7 +1,8 @@
 """The private query, version 0: what this node knows and Kafka's protocol cannot say. Not advertised.
 
-replicas {"topic": NAME or absent}   every replica here: role, epochs, positions, and of a leader its followers
-node {}                              this node: state, role in the quorum, open sessions
+replicas {"topic": NAME, "limit": N}   replicas here: role, epochs, positions, and of a leader its followers; of all
+                                       topics when none is named, the cluster's own last, and so many at most
+node {}                                this node: state, role in the quorum, open sessions
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def _node(node: Node, _arguments: dict[str, Any]) -> dict[str, Any]:
         "metadata_offset": node.cluster.image_offset,
         "quorum": {
             "role": quorum.role.value,
+            "is_voter": quorum.is_voter,
             "epoch": quorum.epoch,
             "leader": quorum.leader_id,
             "high_watermark": quorum.high_watermark,
@@ -61,14 +63,14 @@ def _node(node: Node, _arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replicas(node: Node, arguments: dict[str, Any]) -> dict[str, Any]:
-    topic = arguments.get("topic")
+    topic, limit = arguments.get("topic"), arguments.get("limit")
+    wanted = [partition for (name, _), partition in node.replicas.partitions.items() if topic is None or name == topic]
+    wanted.sort(key=lambda one: (one.topic.startswith("__"), one.topic, one.index))
+    shown = wanted[:limit] if isinstance(limit, int) else wanted
     return {
         "node": node.node_id,
-        "replicas": [
-            _replica(node, partition)
-            for (name, _), partition in sorted(node.replicas.partitions.items())
-            if topic is None or name == topic
-        ],
+        "total": len(wanted),
+        "replicas": [_replica(node, partition) for partition in shown],
     }
 
 

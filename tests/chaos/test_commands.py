@@ -1,0 +1,105 @@
+"""Moving replicas, electing leaders and reading about brokers, on real nodes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.chaos.conftest import Cluster, tidelog
+
+
+def test_a_partition_moves_and_its_leadership_goes_back(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.create("moved", 1, 2, 3)
+    cluster.write("moved", 2, via=1)
+    reached = ("--bootstrap", cluster.bootstrap())
+    words = ("reassign", "start", "--topic", "moved", "--brokers", "3,2", "--replication-factor", 2)
+    shown = tidelog(*words, "--dry-run", *reached)
+    assert shown.out.split("\n")[1].split() == ["moved", "0", "1,2,3", "3,2"]
+    plan = tmp_path / "plan.json"
+    plan.write_text(tidelog(*words, "--dry-run", "--json", *reached).out)
+    assert cluster.has_isr("moved", 1, 2, 3), "a dry run changes nothing"
+    assert tidelog("reassign", "start", "--plan", plan, "--wait", *reached).code == 0
+    cluster.wait(lambda: cluster.has_isr("moved", 2, 3), "it has moved")
+    assert cluster.partition("moved")["leader"] in (2, 3)
+    assert cluster.ask("reassign", "list") == []
+
+    code, _, err = tidelog("reassign", "cancel", "moved:0", *reached)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "NO_REASSIGNMENT_IN_PROGRESS" in err
+
+    tidelog("elect", "preferred", "moved", *reached)
+    cluster.wait(lambda: cluster.partition("moved")["leader"] == 3, "the first replica leads")
+    assert tidelog("elect", "preferred", "moved:0", *reached).out == "moved-0 needs no election\n"
+    assert tidelog("elect", "unclean", "moved:9", *reached) == (
+        2,
+        "",
+        "tidelog elect unclean: moved has no partition 9\n",
+    )
+
+
+def test_a_move_that_cannot_end_is_taken_back(cluster: Cluster) -> None:
+    cluster.create("stuck", 1, 2, 3)
+    reached = ("--bootstrap", cluster.bootstrap(1))
+    moved = tidelog("reassign", "start", "--topic", "stuck", "--brokers", "1,2", "--replication-factor", 2, *reached)
+    assert moved.code == 0
+    cluster.wait(lambda: cluster.has_isr("stuck", 1, 2), "two are left")
+    cluster.chaos("kill", 3)
+    words = ("reassign", "start", "--topic", "stuck", "--brokers", "1,2,3", "--replication-factor", 3)
+    assert tidelog(*words, *reached).code == 0
+    (under_way,) = cluster.ask("reassign", "list", via=1)
+    assert (under_way["topic"], under_way["adding"]) == ("stuck", [3])
+    assert tidelog("reassign", "cancel", *reached).out == "cancelled the move of stuck-0\n"
+    assert cluster.ask("reassign", "list", via=1) == []
+
+
+def test_a_dead_node_is_seen_and_comes_back(cluster: Cluster) -> None:
+    cluster.create("dead", 3, 1, 2)
+    cluster.chaos("kill", 3)
+    again = tidelog("chaos", "--dir", cluster.directory, "pause", 3)
+    assert again == (1, "", "tidelog chaos pause: node 3 is dead; tidelog chaos start 3 starts it\n")
+    cluster.wait(lambda: cluster.has_isr("dead", 1, 2, via=1), "its death is seen")
+    found = cluster.partition("dead", via=1)
+    assert found["replicas"][0]["role"] == "unreachable"
+    assert "connection refused" in found["replicas"][0]["note"]
+    listed = {one["broker"]: one for one in cluster.ask("brokers", "list", via=1)}
+    assert (listed[3]["fenced"], listed[3]["state"]) == (True, "unreachable")
+    assert (listed[1]["fenced"], listed[1]["state"]) == (False, "running")
+    cluster.chaos("start", 3)
+    cluster.wait(lambda: cluster.has_isr("dead", 1, 2, 3), "it is back in the ISR")
+    cluster.chaos("stop", 3)
+    cluster.wait(lambda: cluster.has_isr("dead", 1, 2, via=1), "it has left in order")
+
+
+def test_the_status_names_the_controller_that_most_follow(cluster: Cluster) -> None:
+    before = json.loads(tidelog("status", "--dir", cluster.directory, "--json").out)
+    controller = before[0]["controller"]
+    assert [node["controller"] for node in before] == [controller] * 3
+    others = ",".join(str(node) for node in cluster.nodes if node != controller)
+    cluster.chaos("partition", f"{controller}/{others}")
+
+    def named() -> set[int | None]:
+        return {
+            node["controller"]
+            for node in json.loads(tidelog("status", "--dir", cluster.directory, "--json").out)
+            if node["id"] != controller
+        }
+
+    cluster.wait(lambda: not named() & {controller, None} and len(named()) == 1, "the others have elected another")
+    assert f"controller {named().pop()}, epoch" in tidelog("status", "--dir", cluster.directory).out
+
+
+def test_events_are_followed(cluster: Cluster) -> None:
+    words = ["events", "--follow", "--kind", "topic-created", "--topic", "followed", "--json"]
+    reader = subprocess.Popen(
+        [sys.executable, "-m", "tidelog", *words, "--bootstrap", cluster.bootstrap()], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        cluster.create("followed", 1, 2, 3)
+        assert reader.stdout is not None
+        event = json.loads(reader.stdout.readline())
+    finally:
+        reader.kill()
+        reader.communicate()
+    assert (event["kind"], event["topic"], event["replication_factor"]) == ("topic-created", "followed", 3)
