@@ -249,6 +249,24 @@ def test_leftovers_of_interrupted_work(disk: SimulatedDisk) -> None:
     assert "00000000000000000777.index" not in names
 
 
+def test_the_end_of_an_older_log_is_not_taken_for_its_own(disk: SimulatedDisk) -> None:
+    """A cut that a power loss undid, behind records of a newer epoch that it kept: two logs in one."""
+    log = open_log(disk, segment_bytes=400)
+    for number in range(9):
+        append(log, batch([b"old-%d" % number]), epoch=1)
+    second = log.segments[1]
+    path, base = second.path(".log"), second.base_offset
+    content = disk.read_file(path)
+    log.truncate_to(base - 1)
+    append(log, batch([b"new"]), epoch=2)
+    disk.kill()
+    disk.replace(path, content)
+    again = open_log(disk, clean=False, segment_bytes=400)
+    assert again.log_end_offset == base
+    assert values_in(again) == [*(b"old-%d" % number for number in range(base - 1)), b"new"]
+    assert again.epochs == [(1, 0), (2, base - 1)]
+
+
 def test_power_loss_at_every_write() -> None:
     """A workload with rolls, epochs, producers, flushes and cuts, stopped after each of its writes in turn.
 

@@ -224,7 +224,7 @@ class _Opening:
         replay.load(segments, self.producers, self.snapshots, log_start_offset, expected)
         while True:
             segment = segments[index]
-            expected, valid_bytes = self._scan(segment, index, expected, history)
+            expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history)
             recovered.scanned_bytes += valid_bytes
             index += 1
             following = segments[index] if index < len(segments) else None
@@ -255,8 +255,14 @@ class _Opening:
         self.flushes.wrote_small_file(f"{self.directory}/{names.PARTITION_METADATA}")
         return recovered
 
-    def _scan(self, segment: Segment, index: int, expected: int, history: EpochHistory) -> tuple[int, int]:
-        """Prove a segment's batches and index them anew; the offset after the last good one, and where it ends."""
+    def _scan(
+        self, segment: Segment, index: int, expected: int, recovery_point: int, history: EpochHistory
+    ) -> tuple[int, int]:
+        """Prove a segment's batches and index them anew; the offset after the last good one, and where it ends.
+
+        Epochs never go back within a log. Where they do, a power loss has brought back the end of an older one: it was
+        cut, and the cut did not reach the medium, but what was appended since did.
+        """
         last_possible = segment.base_offset + RELATIVE_OFFSET_MAX
         if index + 1 < len(self.segments):
             last_possible = min(last_possible, self.segments[index + 1].base_offset - 1)
@@ -264,10 +270,13 @@ class _Opening:
         segment.txn_index.reset()
         valid_bytes = 0
         for position, header in scan.valid_batches(segment.file, expected, last_possible):
+            epoch = header.partition_leader_epoch
+            if 0 <= epoch < history.latest and header.base_offset >= recovery_point:
+                break
+            if epoch > history.latest:
+                history.assign(epoch, header.base_offset)
             segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
             segment.write_out_chunks()
-            if header.partition_leader_epoch not in (history.latest, -1):
-                history.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 aborted = replay.note(header, self.producers, 0)
                 if aborted is not None:
