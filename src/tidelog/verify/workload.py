@@ -21,7 +21,7 @@ from tidelog.verify.judge import Seen, number_of
 try:
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 except ImportError:
-    raise TidelogError("tidelog verify needs the package confluent-kafka: pip install confluent-kafka") from None
+    raise TidelogError("needs the package confluent-kafka: pip install confluent-kafka") from None
 
 RETRY_SETTINGS = {
     "retry.backoff.ms": 10,

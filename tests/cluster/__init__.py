@@ -1,0 +1,1 @@
+"""Whole clusters of real processes, with confluent-kafka."""

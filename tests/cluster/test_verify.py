@@ -1,0 +1,54 @@
+"""`tidelog verify`, as a user runs it: one minute of kills and pauses under load, and everything holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidelog.ledger import Entry
+
+
+def verify(directory: Path, *options: str, timeout_s: float) -> tuple[int, dict[str, Any], str]:
+    """Run it and return its exit code, its report and what it said besides."""
+    command = [sys.executable, "-m", "tidelog", "verify", "--json", "--dir", str(directory), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert ended.stdout, ended.stderr
+    return ended.returncode, json.loads(ended.stdout), ended.stderr
+
+
+@pytest.mark.slow
+def test_a_minute_of_kills_and_pauses(tmp_path: Path) -> None:
+    options = ("--producers", "4", "--consumers", "4", "--minutes", "1", "--chaos", "kill,pause")
+    code, report, said = verify(tmp_path, *options, "--every", "7", "--session-timeout", "2", timeout_s=300)
+    assert report["details"] == [], said
+    assert (code, report["passed"]) == (0, True)
+    assert report["acknowledged"] > 5_000
+    assert len(report["faults"]) >= 6
+    assert {fault["kind"] for fault in report["faults"]} == {"kill", "pause"}
+    ledgers = sorted((tmp_path / "ledger").glob("*.jsonl"))
+    entries = [Entry.from_line(line) for path in ledgers for line in path.read_text().splitlines()]
+    assert len(entries) == report["acknowledged"], "the ledger has every record that was acknowledged"
+
+
+def test_an_unknown_fault_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tidelog", "verify", "--chaos", "kil", "--dir", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert "did you mean 'kill'?" in ended.stderr
+
+
+def test_without_the_client_library_it_says_what_to_install(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['confluent_kafka'] = None\n"
+        f"from tidelog.cli import main; sys.exit(main(['verify', '--dir', {str(tmp_path)!r}]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        "tidelog verify: needs the package confluent-kafka: pip install confluent-kafka"
+    ]
