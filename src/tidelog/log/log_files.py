@@ -261,6 +261,10 @@ class LogFiles:
         crash would otherwise take torn new records for damaged old ones.
         """
         if offset >= self.log_end_offset:
+            # No record goes, but an epoch may have begun at the end without writing one: the next leader knows nothing
+            # of it, and would answer forever that the logs part there.
+            if self.epoch_history.truncate_from_end(self.log_end_offset):
+                self._write_epochs()
             return self.log_end_offset
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms)

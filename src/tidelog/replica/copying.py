@@ -62,9 +62,9 @@ def start_within(
 
 def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:
     log = partition.log
-    if offset < log.log_end_offset:
-        cut = log.log_end_offset - offset
-        log.truncate_to(offset, replicas.outbox.now_ms)
+    cut = log.log_end_offset - offset
+    log.truncate_to(offset, replicas.outbox.now_ms)
+    if cut > 0:
         partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
         replicas.outbox.tell(
             "log-truncated",
