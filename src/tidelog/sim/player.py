@@ -47,7 +47,7 @@ class Player:
         self._names: dict[str, int] = {}
         self._out: list[str] = []
         self._shown: list[str] = []
-        self._is_over = False
+        self._has_cluster = False
 
     def play(self) -> Iterator[Happened]:
         """Carry out each line."""
@@ -79,6 +79,8 @@ class Player:
             self._show(happened)
 
     def _tell_news(self) -> None:
+        if not self._has_cluster:
+            return
         self.traffic += self.stage.take_traffic()
         news = self.stage.take_told()
         self.told += news
@@ -160,6 +162,7 @@ class Player:
             else:
                 roles[role].append(int(word))
         brokers = tuple(roles["brokers"])
+        self._has_cluster = True
         self.stage.start(Plan(brokers, tuple(roles["controllers"]) or brokers, settings, racks))
         self.stage.take_told()
         controller = self.stage.controller()
