@@ -50,11 +50,6 @@ class CheckedWorld(World):
         """The state after all committed records before `end_offset`."""
         return {key: value for offset, (_, key, value) in sorted(self.history.items()) if offset < end_offset}
 
-    @property
-    def known_end_offset(self) -> int:
-        """The end of what anybody was told is committed."""
-        return max(self.history, default=-1) + 1
-
     def may_hurt(self, node: Node) -> bool:
         """Whether this node's disk may lose bytes now: the voters hurt stay a minority until they caught up."""
         for hurt_id, end_offset in list(self.hurt.items()):
@@ -75,7 +70,7 @@ class CheckedWorld(World):
         ]
         name = self.random.choice(names) if names else None
         if name is not None and node.disk.size(f"{DIRECTORY}/{name}"):
-            self.hurt[node.id] = self.known_end_offset
+            self.hurt[node.id] = self.committed_end_offset
             self.hurt_in_life[node.id] = node.life
             self.seen["rot"] += 1
             position = self.random.randrange(node.disk.size(f"{DIRECTORY}/{name}"))
@@ -84,8 +79,9 @@ class CheckedWorld(World):
     def activated(self, node: Node, epoch: int) -> None:
         super().activated(node, epoch)
         assert node.listener.state == self.replayed(node.listener.next_offset), "a leader serves without knowing all"
-        known_end = self.known_end_offset
-        assert node.listener.next_offset >= known_end, f"leader {node.id} of epoch {epoch} lost committed records"
+        assert node.listener.next_offset >= self.committed_end_offset, (
+            f"leader {node.id} of epoch {epoch} lost committed records"
+        )
 
     def told(self, node: Node, effect: Any) -> None:
         super().told(node, effect)

@@ -67,6 +67,7 @@ class Recorder:
             self.state[message.resource_name] = str(message.value)
             self.node.world.committed(self.node, batch.base_offset + index, batch.epoch, message)
         self.next_offset = batch.last_offset + 1
+        self.node.world.committed_end_offset = max(self.node.world.committed_end_offset, self.next_offset)
         self.last_timestamp_ms = batch.timestamp_ms
 
     def on_snapshot_loaded(self, snapshot: LoadedSnapshot) -> None:
@@ -229,6 +230,8 @@ class World:
         self.cut: set[tuple[int, int]] = set()
         self.lines: list[str] = []
         self.show_messages = False
+        self.committed_end_offset = 0
+        """The end of what anybody was told is committed."""
         self.drop_rate = 0.0
         self.delay_ms = (1, 3)
         self.flush_delay_ms = (1, 3)

@@ -59,16 +59,18 @@ class Core:
         self.listener = listener
         self.identity = identity
         self.settings = settings
-        self.log = MetadataLog(outbox, storage, settings, identity.static_voters, self._log_flushed, self.fail)
-        self.commits = Commits(self.log, listener, self.fail)
+        self.failed = False
+        """The disk failed: nothing more leaves this replica."""
         self.stored_election = self._read_election()
+        self.log = MetadataLog(
+            outbox, storage, settings, identity.static_voters, self._highest_epoch(), self._log_flushed, self.fail
+        )
+        self.commits = Commits(self.log, listener, self.fail)
         # A leader that is the only voter appends before its state is durable: then the log knows a later epoch.
         self.election = max(self.stored_election, ElectionState(self.log.last_epoch), key=lambda state: state.epoch)
         self.role: Role = Unattached()
         self.stopping = False
         """A clean stop was asked for: no more elections."""
-        self.failed = False
-        """The disk failed: nothing more leaves this replica."""
         self.on_enter: dict[RoleName, Callable[[Any], None]] = {}
         """What to do in a new role once its election state is durable."""
         self.on_leave: dict[RoleName, Callable[[Any], None]] = {}
@@ -281,6 +283,10 @@ class Core:
         if not self.storage.exists(STATE_PATH):
             return ElectionState()
         return election_state.decode(self.storage.read_file(STATE_PATH))
+
+    def _highest_epoch(self) -> int | None:
+        """No batch can be of a later epoch: appending waits for `quorum-state`, but for a leader that is alone."""
+        return self.stored_election.epoch + 1 if self.storage.exists(STATE_PATH) else None
 
     def _log_flushed(self) -> None:
         hook = self.on_log_flushed.get(self.role.name)

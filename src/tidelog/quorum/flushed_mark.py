@@ -5,8 +5,7 @@ had it: a candidate without those records could win, and what is committed would
 file, and ignores it.
 
 The file is a list of offsets, each with a checksum, of which the last good one counts. The mark never runs ahead of
-the log. It is written after every flush of the log, and made durable about once a second: only what a disk loses of
-the last second, together with the power, goes unnoticed.
+the log: it is written after every flush of the log, and then flushed itself while nobody waits for it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from tidelog.outbox import Outbox
 from tidelog.storage import File, Storage
 
 FILE_NAME = "flushed-end-offset"
-DURABLE_INTERVAL_MS = 1000
 REWRITE_BYTES = 64 * 1024
 """Size at which the file is written anew with its last entry."""
 
@@ -39,17 +37,21 @@ class FlushedMark:
         self._file: File = storage.open(self._path, create=True)
         self.offset = self._read()
         self._written = self.offset
+        self._durable: int | None = None
+        """What is known to be there after a power loss."""
+        self._is_named = False
+        """Whether the file's name is durable too."""
+        self._is_flushing = False
         self._is_rewriting = False
-        self._is_scheduled = False
+        self._after_rewriting: list[Callable[[], None]] = []
 
     def raise_to(self, offset: int) -> None:
         """All below is on the medium."""
         if offset > self.offset:
             self.offset = offset
             self._write()
-            if not self._is_scheduled:
-                self._is_scheduled = True
-                self._outbox.after(DURABLE_INTERVAL_MS, self._flush_now_and_then)
+            if not self._is_flushing:
+                self._flush_behind()
 
     def lower_to(self, offset: int, then: Callable[[], None]) -> None:
         """The log is about to be cut for a good reason: lower the mark durably, then continue."""
@@ -61,18 +63,22 @@ class FlushedMark:
 
     def flush(self, then: Callable[[], None]) -> None:
         """Make the mark durable, then continue."""
+        if self._is_rewriting:
+            self._after_rewriting.append(lambda: self.flush(then))
+            return
         self._write()
+        offset = self.offset
 
         def flushed(error: str | None) -> None:
             if error is not None:
                 self._on_failed(f"{self._path} cannot be flushed: {error}")
-            else:
-                then()
+                return
+            self._durable = offset
+            self._is_named = True
+            then()
 
-        if self._is_rewriting:
-            self._outbox.after(1, lambda: self.flush(then))
-        else:
-            self._outbox.flush(self._storage, flushed, files=[self._file], directories=[self._directory])
+        directories = () if self._is_named else (self._directory,)
+        self._outbox.flush(self._storage, flushed, files=[self._file], directories=directories)
 
     def close(self) -> None:
         """Give the file back."""
@@ -83,12 +89,15 @@ class FlushedMark:
             self._file.append(_encode(self.offset))
             self._written = self.offset
 
-    def _flush_now_and_then(self) -> None:
-        self._is_scheduled = False
+    def _flush_behind(self) -> None:
+        """Flush as long as there is something to, one at a time."""
+        self._is_flushing = self._durable != self.offset
+        if not self._is_flushing:
+            return
         if self._file.size >= REWRITE_BYTES:
             self._rewrite()
         else:
-            self.flush(lambda: None)
+            self.flush(self._flush_behind)
 
     def _rewrite(self) -> None:
         offset = self.offset
@@ -101,8 +110,12 @@ class FlushedMark:
                 return
             self._file.close()
             self._file = self._storage.open(self._path)
-            self._written = offset
+            self._written = self._durable = offset
             self._write()
+            waiting, self._after_rewriting = self._after_rewriting, []
+            for flush in waiting:
+                flush()
+            self._flush_behind()
 
         replacements = [(self._path, _encode(offset))]
         self._outbox.flush(self._storage, rewritten, replacements=replacements, directories=[self._directory])

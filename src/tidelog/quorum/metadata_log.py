@@ -54,6 +54,7 @@ class MetadataLog:
         storage: Storage,
         settings: QuorumSettings,
         static_voters: VoterSet,
+        highest_epoch: int | None,
         on_flushed: Callable[[], None],
         on_failed: Callable[[str], None],
     ) -> None:
@@ -87,7 +88,7 @@ class MetadataLog:
         self.snapshot_files = SnapshotFiles(outbox, storage, DIRECTORY, on_failed)
         self.mark = FlushedMark(outbox, storage, DIRECTORY, on_failed)
         self.history = VoterHistory(static_voters)
-        self._cut_damage(noted_epochs)
+        self._cut_damage(noted_epochs, highest_epoch)
         self._recover_snapshots()
         self._load_history()
         self.lost_records = self.end_offset < self.mark.offset
@@ -278,7 +279,7 @@ class MetadataLog:
         if not data:
             raise CorruptionError(f"{DIRECTORY}: no batch at offset {offset}")
 
-    def _cut_damage(self, noted_epochs: EpochHistory | None) -> None:
+    def _cut_damage(self, noted_epochs: EpochHistory | None, highest_epoch: int | None) -> None:
         """Cut the log where a batch does not follow the one before it, or has another epoch than was noted for it.
 
         Opening the log has proved the checksums; it takes offsets and epochs from the batches themselves.
@@ -286,9 +287,11 @@ class MetadataLog:
         offset = self.start_offset
         try:
             for batch in self.batches(offset, self.end_offset):
+                epoch = batch.partition_leader_epoch
+                # The note becomes durable with the batch, so it can be wrong only where nothing was promised.
                 noted = noted_epochs.epoch_for_offset(offset) if noted_epochs is not None else -1
-                if offset < self.mark.offset and noted not in (-1, batch.partition_leader_epoch):
-                    raise CorruptionError(f"{DIRECTORY}: {batch} is not of epoch {noted}")
+                if noted not in (-1, epoch) or (highest_epoch is not None and epoch > highest_epoch):
+                    raise CorruptionError(f"{DIRECTORY}: {batch} cannot be of epoch {epoch}")
                 offset = batch.next_offset
         except CorruptionError as error:
             self._outbox.tell("quorum-log-damaged", "error", cut_to=offset, reason=str(error))
