@@ -16,6 +16,12 @@ from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaErro
 SUBCOMMANDS = {
     "topics": ["create", "list", "describe", "alter", "delete"],
     "configs": ["describe", "alter", "delete", "list"],
+    "partitions": ["describe"],
+    "brokers": ["list"],
+    "quorum": ["describe"],
+    "elect": ["preferred", "unclean"],
+    "reassign": ["start", "list", "cancel"],
+    "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
 }
 EVERYTHING = [[name] for name in COMMANDS] + [[name, sub] for name, subs in SUBCOMMANDS.items() for sub in subs]
 
@@ -61,6 +67,11 @@ MISTAKES = {
     "up --timeout soon": "argument --timeout: 'soon' is not a number of seconds (see …)",
     "status extra": "unexpected 'extra' (see …)",
     "node": "the following arguments are required: --config (see …)",
+    "chaos link 1-2 hod": "argument verb: 'hod' is not possible; did you mean 'hold'? (see …)",
+    "chaos link 12 cut": "argument A-B: '12' is not two nodes like 1-2 (see …)",
+    "chaos partition 1,/2": "argument 1,2/3: '1,/2' is not groups of nodes like 1,2/3 (see …)",
+    "elect unclean": "records can be lost: name the partitions, or say --all",
+    "events --since never": "argument --since: 'never' is not like 10m, 2026-11-15T10:00:00Z or @milliseconds (see …)",
     "dump nowhere.log": "there is no file nowhere.log",
 }
 

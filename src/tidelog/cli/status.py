@@ -33,16 +33,11 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look once and print."""
-    from tidelog.cli.cluster_watch import NodeWatch
     from tidelog.runtime.supervisor import node_statuses, read_state
 
     state = read_state(arguments.dir)
     statuses = node_statuses(state) if state else []
-    watch = NodeWatch()
-    try:
-        told = watch.ask(statuses, "node")
-    finally:
-        watch.close()
+    told = _ask_nodes(statuses) if statuses else {}
     links = links_of(state)
     if arguments.json:
         print_json([_as_json(status, told.get(status.node_id), links) for status in statuses])
@@ -52,6 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
         for line in [*status_lines(statuses, told), *_link_lines(links)]:
             print(line)
     return Exit.OK if statuses and all(status.state == "running" for status in statuses) else Exit.FAILED
+
+
+def _ask_nodes(statuses: list[NodeStatus]) -> dict[int, dict[str, Any]]:
+    from tidelog.cli.cluster_watch import NodeWatch
+
+    watch = NodeWatch()
+    try:
+        return watch.ask(statuses, "node")
+    finally:
+        watch.close()
 
 
 def status_lines(statuses: Iterable[NodeStatus], told: Mapping[int, dict[str, Any]]) -> list[str]:
