@@ -153,7 +153,7 @@ def test_a_killed_node_is_dead_with_its_last_line(supervisor: Supervisor, tidelo
     assert alive["memory_bytes"] > 1_000_000
     text = tidelog("status", "--dir", supervisor.plan.directory).out
     assert "node 1 is dead; its last line: made it" in text
-    assert text.splitlines()[0].split() == "NODE ROLES PID PORT STATE BROKER QUORUM MEMORY".split()
+    assert text.splitlines()[0].split() == ["NODE", "ROLES", "PID", "PORT", "STATE", "BROKER", "QUORUM", "MEMORY"]
 
 
 def test_a_paused_node_is_seen_and_can_be_stopped(supervisor: Supervisor) -> None:
