@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -175,6 +175,16 @@ def test_positions_times_and_the_edges_of_the_log(node: Node, make_topic: TopicM
     run(go())
 
 
+async def until(ask: Callable[[], Awaitable[Any]], satisfied: Callable[[Any], bool]) -> None:
+    """Ask again until the answer is right: Apache Kafka's broker learns a moment after its controller."""
+    while not satisfied(await ask()):  # noqa: ASYNC110 - nothing here can tell us but another answer
+        await asyncio.sleep(0.01)
+
+
+async def described(admin: AIOKafkaAdminClient) -> Any:
+    return await admin.describe_topics(["from-aiokafka"])
+
+
 def test_admin_calls(node: Node) -> None:
     async def go() -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=node.bootstrap)
@@ -183,8 +193,7 @@ def test_admin_calls(node: Node) -> None:
             await admin.create_topics([NewTopic("from-aiokafka", 2, 1, topic_configs={"retention.ms": "123456"})])
             assert "from-aiokafka" in await admin.list_topics()
             await admin.create_partitions({"from-aiokafka": NewPartitions(4)})
-            while len((await admin.describe_topics(["from-aiokafka"]))[0]["partitions"]) != 4:
-                await asyncio.sleep(0.01)  # Apache Kafka's broker learns a moment after its controller
+            await until(lambda: described(admin), lambda answer: len(answer[0]["partitions"]) == 4)
             resource = ConfigResource(ConfigResourceType.TOPIC, "from-aiokafka")
             (answer,) = await admin.describe_configs([resource])
             assert "123456" in str(answer)
@@ -193,8 +202,7 @@ def test_admin_calls(node: Node) -> None:
             assert low == {TopicPartition("from-aiokafka", 0): 3}
             assert (await admin.describe_cluster())["brokers"][0]["port"] == node.client_port
             await admin.delete_topics(["from-aiokafka"])
-            while "from-aiokafka" in await admin.list_topics():
-                await asyncio.sleep(0.01)
+            await until(admin.list_topics, lambda topics: "from-aiokafka" not in topics)
         finally:
             await admin.close()
 

@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of writing: after a restart everything acknowledged is there, once, and nothing torn is served."""
+"""Kill -9 in the middle of writing: after a restart all that was acknowledged is there, once, and nothing torn."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ def own_node(**properties: str) -> Iterator[Node]:
 class Writer:
     """Writes numbered records to every partition in a thread until told to stop, and notes what was acknowledged."""
 
-    def __init__(self, node: Node, topic: str, *, idempotent: bool) -> None:
+    def __init__(self, node: Node, topic: str, *, idempotent: bool, pause_s: float = 0.002) -> None:
         self.acknowledged: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
         """By partition: the number in the record and the offset it was acknowledged with."""
         self.failures: list[KafkaError] = []
         self.sent = 0
         self._topic = topic
+        self._pause_s = pause_s
         self._stopping = threading.Event()
         patience: dict[str, Any] = {"message_timeout_ms": 60_000 if idempotent else 5_000, "acks": "all"}
         if not idempotent:
@@ -77,7 +78,7 @@ class Writer:
             self.sent += 1
             self._producer.poll(0)
             if self.sent % 50 == 0:
-                time.sleep(0.002)
+                time.sleep(self._pause_s)
 
     def _produce(self, value: bytes, partition: int) -> None:
         while True:

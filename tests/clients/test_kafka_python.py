@@ -153,9 +153,7 @@ def test_admin_calls(node: Node) -> None:
         with pytest.raises(InvalidReplicationFactorError):
             admin.create_topics({"seven": {"num_partitions": 1, "replication_factor": 7}})
         admin.create_partitions({"from-kafka-python": 6})
-        wait_until(
-            lambda: len(admin.describe_topics(["from-kafka-python"])[0]["partitions"]) == 6, 5, "six partitions"
-        )
+        wait_until(lambda: len(admin.describe_topics(["from-kafka-python"])[0]["partitions"]) == 6, 5, "six partitions")
 
         resource = ConfigResource(ConfigResourceType.TOPIC, "from-kafka-python")
         shown = admin.describe_configs([resource])["topic"]["from-kafka-python"]

@@ -20,6 +20,7 @@ from tests.clients.samples import Record
 from tests.support.nodes import Node
 from tools import fetch_spark_connector
 
+
 @pytest.fixture(scope="module")
 def scratch() -> Iterator[Path]:
     """A directory for Spark's own files and the checkpoints."""
@@ -100,9 +101,7 @@ def test_a_batch_write_lands_whole(spark: SparkSession, node: Node, make_topic: 
     assert back.count() == 20_000
 
 
-def test_a_batch_read_between_offsets_and_from_a_time(
-    spark: SparkSession, node: Node, make_topic: TopicMaker
-) -> None:
+def test_a_batch_read_between_offsets_and_from_a_time(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
     topic = make_topic()
     confluent.produce_all(node, topic, [Record(None, b"%d" % each, 1_000_000 + each) for each in range(1_000)])
     between = read_batch(
@@ -148,7 +147,9 @@ def test_a_stream_goes_from_topic_to_topic_and_goes_on_where_it_stopped(
             records = [Record(b"%d" % turn, b"turn %d number %d" % (turn, each), 1) for each in range(1_000)]
             confluent.produce_all(node, source, records, partition=partition)
         run_once()
-        landed = [row.value for row in read_batch(spark, node, sink).selectExpr("cast(value as string) value").collect()]
+        landed = [
+            row.value for row in read_batch(spark, node, sink).selectExpr("cast(value as string) value").collect()
+        ]
         expected = [f"TURN {each} NUMBER {number}" for each in range(turn + 1) for number in range(1_000)] * 2
         assert sorted(landed) == sorted(expected)
 

@@ -9,21 +9,18 @@ from pathlib import Path
 
 from tests.support import java
 
-COMPLAINT = re.compile(
-    "|".join(
-        (
-            r"Mismatches in",
-            r" is followed by ",
-            r"Found .*mismatch",
-            r"out of order",
-            r"invalid bytes",
-            r"isvalid: false",
-            r"[Cc]orrupt",
-            r"failed schema validation",
-            r"Exception",
-        )
-    )
+COMPLAINTS = (
+    "Mismatches in",
+    " is followed by ",  # under the heading "Non-consecutive offsets"
+    "Found .*mismatch",
+    "out of order",
+    "invalid bytes",
+    "isvalid: false",
+    "[Cc]orrupt",
+    "failed schema validation",
+    "Exception",
 )
+COMPLAINT = re.compile("|".join(COMPLAINTS))
 NOT_CONSECUTIVE = re.compile(r"^Non-consecutive offsets in .*?(\d+)\.log$")
 DUMPING = re.compile(r"^Dumping (.*)$")
 RECORD = re.compile(r"^\| offset: (\d+) ")

@@ -40,7 +40,7 @@ def damaged(filled: Filled, scratch: Path) -> Callable[[str], Path]:
     shutil.copytree(filled.node.data_directory / "segments-0", partition)
 
     def choose(ending: str) -> Path:
-        return sorted(partition.glob(f"*{ending}"))[0]
+        return min(partition.glob(f"*{ending}"))
 
     return choose
 

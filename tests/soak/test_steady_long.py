@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from tests.clients import confluent
@@ -28,14 +28,15 @@ def test_topics_clients_and_segments_come_and_go(node: Node, minutes: float) -> 
         topic = f"passing-{len(resident)}"
         client.create_topics([NewTopic(topic, 3, 1)])[topic].result(20)
         writer = confluent.producer(node, enable_idempotence=len(resident) % 2 == 0, compression_type="lz4")
-        with confluent.reading(node, [TopicPartition("steady", each, OFFSET_END) for each in range(2)]) as consumer:
-            consumer.poll(0.2)
+        with confluent.reading(node, []) as consumer:
+            ends = [consumer.get_watermark_offsets(TopicPartition("steady", each), 20)[1] for each in range(2)]
+            consumer.assign([TopicPartition("steady", each, end) for each, end in enumerate(ends)])
             for number in range(1_000):
                 writer.produce("steady", value=bytes(1_000), partition=number % 2)
                 writer.produce(topic, value=b"%d" % number, partition=number % 3)
                 writer.poll(0)
             assert writer.flush(30) == 0
-            confluent.take(consumer, 500)
+            confluent.take(consumer, 1_000)
         client.delete_topics([topic])[topic].result(20)
         node.running.require_running()
         resident.append(node.resident_bytes())

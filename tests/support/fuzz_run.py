@@ -105,7 +105,9 @@ def fuzz(node: Node, seed: int, frames: int) -> Tally:
         text = node.log_file.read_text(errors="replace")
         place = text.find(limits.log_has_no)
         assert place < 0, f"{text[max(place - 300, 0) : place + 3000]}\n{how}"
-    print(f"{total}, healthy rounds {healthy.rounds}, slowest {healthy.slowest_round_s:.2f} s, memory {sizes(resident)}")
+    print(
+        f"{total}, healthy rounds {healthy.rounds}, slowest {healthy.slowest_round_s:.2f} s, memory {sizes(resident)}"
+    )
     return total
 
 

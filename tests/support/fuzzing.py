@@ -68,7 +68,9 @@ def set_number(chance: random.Random, frame: bytearray) -> None:
 def set_varint(chance: random.Random, frame: bytearray) -> None:
     """A compact length becomes huge, or never ends."""
     position = chance.randrange(len(frame))
-    bomb = chance.choice((b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\xff" * 12, b"\x00", b"\x80\x80\x80\x80\x01"))
+    bomb = chance.choice(
+        (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\xff" * 12, b"\x00", b"\x80\x80\x80\x80\x01")
+    )
     frame[position : position + 1] = bomb
 
 
@@ -127,7 +129,7 @@ def is_harmful(frame: bytes) -> bool:
     """Whether this is, by chance, a sound order that would rightly disturb everybody."""
     if len(frame) < 4:
         return False
-    api_key, version = struct.unpack_from(">hh", frame)
+    (api_key,) = struct.unpack_from(">h", frame)
     if api_key in HARMFUL:
         return True
     if api_key not in BOUNDED:

@@ -216,8 +216,13 @@ class TidelogNode(Node):
     start_timeout_s: ClassVar[float] = 20.0
 
     def environment(self) -> dict[str, str]:
-        """This source tree first, so an installed release is never what is tested by mistake."""
+        """This source tree first, so an installed release is never what is tested by mistake.
+
+        Bytecode is kept beside the tree as `make` does it, whatever this machine says: an installed release has it too.
+        """
         inherited = dict(os.environ)
+        inherited.pop("PYTHONDONTWRITEBYTECODE", None)
+        inherited.setdefault("PYTHONPYCACHEPREFIX", str(PROJECT_ROOT / ".cache" / "bytecode"))
         path = [str(PROJECT_ROOT / "src"), inherited.get("PYTHONPATH", "")]
         return inherited | {"PYTHONPATH": os.pathsep.join(each for each in path if each), "PYTHONUNBUFFERED": "1"}
 

@@ -1,4 +1,4 @@
-"""Ask a broker, in a few bytes of Kafka's protocol, whether it is there and ready; independent of any client library."""
+"""Ask a broker, in a few bytes of Kafka's protocol, whether it is there and ready; no client library is involved."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -30,9 +31,7 @@ def _die_with_parent() -> None:
 class ManagedProcess:
     """A running process whose standard output and error go to one log file."""
 
-    def __init__(
-        self, command: Sequence[str], log_file: Path, *, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, command: Sequence[str], log_file: Path, *, environment: Mapping[str, str] | None = None) -> None:
         self.command = list(command)
         self.log_file = log_file
         with log_file.open("ab") as log:
@@ -43,7 +42,7 @@ class ManagedProcess:
                 stderr=subprocess.STDOUT,
                 env=None if environment is None else dict(environment),
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one call of C, loaded before: it takes no lock
             )
         self.pid = self._process.pid
         _running[self.pid] = self
@@ -88,10 +87,8 @@ class ManagedProcess:
     def kill(self) -> None:
         """SIGKILL it and its children, and wait until it is gone."""
         for pid in reversed(process_tree(self.pid)):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self._process.wait(30)
         _running.pop(self.pid, None)
 

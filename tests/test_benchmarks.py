@@ -1,0 +1,65 @@
+"""A figure that misses its target must not read as one that meets it."""
+
+from __future__ import annotations
+
+from benchmarks import report
+from benchmarks.catalogue import BENCHMARKS
+from benchmarks.clients import quantile
+from benchmarks.model import Figure
+
+SECONDS = Figure("seconds", "start", "s", at_most=0.7, ratio_at_most=0.2)
+RATE = Figure("rate", "produce", "MB/s", higher_is_better=True, ratio_at_least=2)
+
+
+def test_every_part_of_a_target_counts() -> None:
+    assert SECONDS.is_met(0.5, 3.0)
+    assert not SECONDS.is_met(0.8, 10.0), "fast enough against Kafka, too slow by itself"
+    assert not SECONDS.is_met(0.5, 2.0), "fast enough by itself, too slow against Kafka"
+    assert not SECONDS.is_met(0.5, None), "nothing to compare with is not a target met"
+    assert RATE.is_met(200, 100)
+    assert not RATE.is_met(199, 100)
+
+
+def test_a_row_shows_medians_with_their_range_and_the_verdict() -> None:
+    raw = {
+        "tidelog": [{"seconds": 0.3}, {"seconds": 0.5}, {"seconds": 0.4}],
+        "kafka": [{"seconds": 4.0}, {"seconds": 3.0}, {"seconds": 5.0}],
+    }
+    assert report.row(raw, SECONDS) == [
+        "start",
+        "0.4 s (0.3–0.5)",
+        "4 s (3–5)",
+        "0.10 ×",
+        "≤ 0.7 s, ≤ 0.2 × Kafka",
+        "yes",
+    ]
+    raw["tidelog"][2]["seconds"] = raw["tidelog"][0]["seconds"] = 0.9
+    assert report.row(raw, SECONDS)[-1] == "**no**"
+
+
+def test_the_page_says_how_and_on_what_each_was_measured() -> None:
+    kind = BENCHMARKS[0]
+    values = {figure.key: 1.0 for figure in kind.figures}
+    result = {
+        "date": "2030-01-02 03:04 UTC",
+        "command": "make bench ARGS='--only x'",
+        "machine": {"processor": "abacus"},
+        "runs": {"tidelog": [values] * 5, "kafka": [values] * 5},
+    }
+    text = report.page({kind.name: result}, BENCHMARKS)
+    for expected in (kind.title, kind.method, "2030-01-02", "make bench ARGS", "processor: abacus", "5 runs of each"):
+        assert expected in text
+    assert BENCHMARKS[1].title not in text, "what was not measured is not shown"
+
+
+def test_names_are_unique_and_every_figure_is_explained() -> None:
+    assert len({kind.name for kind in BENCHMARKS}) == len(BENCHMARKS)
+    for kind in BENCHMARKS:
+        assert kind.figures
+        assert len(kind.method) > 50
+
+
+def test_quantiles_of_few_and_many_values() -> None:
+    assert quantile([7.0], 0.99) == 7.0
+    assert quantile([float(each) for each in range(100)], 0.99) == 99.0
+    assert quantile([float(each) for each in range(100)], 0.5) == 50.0
