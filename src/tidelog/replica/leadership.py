@@ -165,16 +165,20 @@ class Leadership:
         return (*self.isr, broker_id)
 
     def lagging(self, leader_end_offset: int, now_ms: int, max_lag_ms: int, max_lag_messages: int) -> list[int]:
-        """Members of the ISR that no longer keep up: by time, or by count where that old rule is switched on."""
+        """Members of the ISR that no longer keep up; nobody while a proposal is under way."""
         if self.proposed is not None:
             return []
-        found = []
-        for broker_id in self.isr:
-            follower = self.followers.get(broker_id)
-            if follower is None:
-                continue
-            too_late = not follower.is_caught_up(leader_end_offset, now_ms, max_lag_ms)
-            too_far = 0 <= max_lag_messages < leader_end_offset - follower.log_end_offset
-            if too_late or too_far:
-                found.append(broker_id)
-        return found
+        return [
+            broker_id
+            for broker_id in self.isr
+            if broker_id in self.followers
+            and not self.keeps_up(broker_id, leader_end_offset, now_ms, max_lag_ms, max_lag_messages)
+        ]
+
+    def keeps_up(
+        self, broker_id: int, leader_end_offset: int, now_ms: int, max_lag_ms: int, max_lag_messages: int
+    ) -> bool:
+        """Whether a follower is near enough: by time, and by count where that old rule is switched on."""
+        follower = self.followers[broker_id]
+        is_too_far = 0 <= max_lag_messages < leader_end_offset - follower.log_end_offset
+        return follower.is_caught_up(leader_end_offset, now_ms, max_lag_ms) and not is_too_far

@@ -285,6 +285,19 @@ class Partition:
             config.replica_lag_max_messages,
         )
 
+    def keeps_up(self, broker_id: int) -> bool:
+        """Whether a follower would stay in the ISR if it were in it."""
+        if self.leadership is None:
+            return False
+        config = self._surroundings.config
+        return self.leadership.keeps_up(
+            broker_id,
+            self.log.log_end_offset,
+            self._surroundings.outbox.now_ms,
+            config.replica_lag_time_max_ms,
+            config.replica_lag_max_messages,
+        )
+
     def follow_watermark(self, high_watermark: int, log_start_offset: int) -> None:
         """As a follower: take over the leader's watermark as far as our log goes, and its log start."""
         old = self.high_watermark

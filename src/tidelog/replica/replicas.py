@@ -252,7 +252,9 @@ class Replicas:
         if leadership is None or len(leadership.isr) == len(leadership.replicas):
             return
         for broker_id in leadership.followers:
-            isr = leadership.grown_isr(broker_id, partition.high_watermark)
+            # One that left for its lag may still have all that is committed, where too few are in sync to commit more:
+            # it comes back by fetching, not by having been thrown out.
+            isr = leadership.grown_isr(broker_id, partition.high_watermark) if partition.keeps_up(broker_id) else None
             if isr is not None:
                 self.propose_isr(partition, isr)
 
