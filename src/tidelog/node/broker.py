@@ -41,6 +41,7 @@ class Broker:
         """What the properties file says."""
         self.config = config
         """What is in force now: the same with the cluster's and this broker's run-time settings over it."""
+        self._inter_broker_listener = config.inter_broker_listener
         self.replicas = replicas
         self.loaded = False
         self._outbox = outbox
@@ -187,6 +188,11 @@ class Broker:
             self._fetchers[leader_id] = fetcher
         return fetcher
 
+    def is_doubted(self, leader_id: int) -> bool:
+        """Whether the connection to a leader that we copy from broke just now, so that it is probably dead."""
+        fetcher = self._fetchers.get(leader_id)
+        return fetcher is not None and len(fetcher) > 0 and fetcher.doubted_until_ms > self._outbox.now_ms
+
     def _stop_fetching(self, replica: Partition) -> None:
         fetcher = self._fetchers.get(replica.leader_id)
         if fetcher is not None:
@@ -195,5 +201,5 @@ class Broker:
     def address_of(self, broker_id: int) -> tuple[int, str, int] | None:
         """Where another broker is reached by brokers."""
         broker = self._image().brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self.static_config.inter_broker_listener)
+        endpoint = None if broker is None else broker.endpoint(self._inter_broker_listener)
         return None if endpoint is None else (broker_id, endpoint.host, endpoint.port)
