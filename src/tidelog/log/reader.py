@@ -71,7 +71,8 @@ class Reader:
                 size += end - position
                 next_offset = min(end_at, limit)
             if end < segment.size:
-                self._bookmarks.put(next_offset, segment, end)
+                if end > position:
+                    self._bookmarks.put(end_at, segment, end)
                 break
             if is_last or following >= limit:
                 break
@@ -123,9 +124,9 @@ class Reader:
     def _first_batch(segment: Segment, position: int, end: int, end_at: int) -> tuple[int, int]:
         """Where the batch at a position ends, and the offset there: it is larger than what was asked for."""
         walk = segment.headers_from(position)
-        _, header = next(walk)
-        after = position + header.size
-        return (after, header.next_offset) if after < end else (end, end_at)
+        next(walk)
+        after, header = next(walk, (end, None))
+        return (after, header.base_offset) if header is not None and after < end else (end, end_at)
 
     def bytes_between(self, first_offset: int, end_offset: int, log_end_offset: int) -> int:
         """About how many bytes of batches lie between two offsets; exact near the end of the log."""
