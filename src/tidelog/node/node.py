@@ -31,10 +31,14 @@ from tidelog.events import (
     StopRequested,
     WorkDone,
 )
+from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
+from tidelog.groups.service import Groups
 from tidelog.node import apis
 from tidelog.node.broker import Broker
 from tidelog.node.cluster import Cluster
 from tidelog.node.controller_link import ControllerLink
+from tidelog.node.group_topics import GroupTopics
+from tidelog.node.internal_topics import InternalTopics
 from tidelog.node.lifecycle import BrokerLifecycle, State
 from tidelog.node.producer_ids import ProducerIds
 from tidelog.node.replication_events import TOPIC as EVENTS_TOPIC
@@ -130,6 +134,10 @@ class Node:
             else None
         )
         self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
+        self.internal_topics = InternalTopics(self)
+        self.group_topics = GroupTopics(lambda: self.cluster.image)
+        self.groups = Groups(self.outbox, self.replicas, lambda: self.broker.config, self.group_topics)
+        self.broker.coordinators[OFFSETS_TOPIC] = self.groups.coordinator
         self._controller_listeners = config.controller_listener_set
         self.outbox.at(now_ms, self._start)
 
@@ -392,8 +400,11 @@ class Node:
         return True
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
+        self.group_topics.note(delta)
         if self.broker.loaded:
             self.broker.apply(delta)
+            if delta.topics_deleted:
+                self.groups.topics_deleted(topic.name for topic in delta.topics_deleted.values())
         self.lifecycle.metadata_applied()
 
     def _events_leader(self) -> tuple[int, tuple[int, str, int] | None] | None:

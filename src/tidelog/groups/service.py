@@ -1,0 +1,104 @@
+"""The group coordinator of a node: finds the shard that looks after a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tidelog.config import NodeConfig
+from tidelog.coordination.coordinator import Coordinator
+from tidelog.coordination.shard import ShardStatus
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.groups import records
+from tidelog.groups.classic.join import Join, join
+from tidelog.groups.classic.liveness import Leaving, heartbeat, leave
+from tidelog.groups.classic.member import Reply
+from tidelog.groups.classic.sync import Sync, sync
+from tidelog.groups.state import GroupsState
+from tidelog.groups.topics import Topics
+from tidelog.outbox import Outbox
+from tidelog.replica.replicas import Replicas
+
+TOPIC = "__consumer_offsets"
+
+
+class Groups:
+    """All groups that this node looks after."""
+
+    def __init__(self, outbox: Outbox, replicas: Replicas, config: Callable[[], NodeConfig], topics: Topics) -> None:
+        self.topics = topics
+        self._outbox = outbox
+        self._config = config
+        self.coordinator: Coordinator[GroupsState] = Coordinator(TOPIC, replicas, self._make_state)
+
+    def _make_state(self, index: int) -> GroupsState:
+        return GroupsState(self._outbox, self._config, self.topics, lambda: self.coordinator.shards[index])
+
+    def state_of(self, group_id: str) -> GroupsState:
+        """The state with a group; raises what a client is told when that is not here or not read yet."""
+        shard = self.coordinator.shard_of(group_id, self.topics.partitions_of(TOPIC))
+        state = shard.state
+        assert isinstance(state, GroupsState)
+        return state
+
+    def states(self) -> Iterator[GroupsState]:
+        """Every shard of this node that has been read."""
+        for shard in self.coordinator.shards.values():
+            if shard.status is ShardStatus.ACTIVE and isinstance(shard.state, GroupsState):
+                yield shard.state
+
+    # --- members ---
+
+    def join(self, request: Join, reply: Reply) -> None:
+        """JoinGroup: answered when the join phase is over."""
+        join(self._members_of(request.group_id), request, reply)
+
+    def sync(self, request: Sync, reply: Reply) -> None:
+        """SyncGroup: answered when the assignment is committed."""
+        state = self._members_of(request.group_id)
+        group = state.groups.get(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        sync(state, group, request, reply)
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Heartbeat of a member of the classic protocol."""
+        state = self._members_of(group_id)
+        group = state.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return heartbeat(state, group, member_id, instance_id, generation)
+
+    def leave(self, group_id: str, leaving: Sequence[Leaving], left: Callable[[list[ErrorCode]], None]) -> None:
+        """LeaveGroup; nobody is in a group that is not there."""
+        state = self._members_of(group_id)
+        group = state.groups.get(group_id)
+        left([ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving) if group is None else leave(state, group, leaving))
+
+    def _members_of(self, group_id: str) -> GroupsState:
+        """The state with a group that has members; those always have a name."""
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return self.state_of(group_id)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some shard is still being read."""
+        return any(shard.status is ShardStatus.LOADING for shard in self.coordinator.shards.values())
+
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """Offsets of a deleted topic go with it: a topic of the same name would begin at 0."""
+        gone = set(names)
+        for state in list(self.states()):
+            content = [
+                records.offset_tombstone(group_id, topic, partition)
+                for group_id in sorted(state.offsets.groups())
+                for topic, partition in sorted(state.offsets.partitions_of_group(group_id))
+                if topic in gone
+            ]
+            try:
+                if content:
+                    state.write(content, lambda _code: None)
+            except KafkaError as error:
+                self._outbox.tell(
+                    "offsets-of-deleted-topic-kept", "warning", topics=sorted(gone), reason=ErrorCode(error.code).name
+                )
