@@ -12,6 +12,7 @@ def test_a_silent_follower_stays_out_where_nothing_more_can_be_committed() -> No
     stage.start(Plan((1, 2), (9,), {"replica.lag.time.max.ms": "1000"}))
     assert stage.create_topic("events", [[1, 2]], {"min.insync.replicas": "2"}) == ""
     stage.add_producer("p", {"acks": "1"})
+    stage.wait(200)
     stage.hold(1, 2, "data")
     stage.send("p", "events", 0, "M0")
     stage.take_told()
