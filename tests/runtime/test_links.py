@@ -15,7 +15,7 @@ from tidelog.config.listeners import parse_address_overrides
 from tidelog.errors import TidelogError
 from tidelog.runtime.cluster_plan import ClusterPlan, NodePlan
 from tidelog.runtime.link_process import open_links
-from tidelog.runtime.links import CUT, HELD, PASSING, LinkChange, change_links
+from tidelog.runtime.links import CUT, HELD, PASSING, LinkChange, Links, change_links
 
 
 class Wire:
@@ -25,7 +25,7 @@ class Wire:
         self.listeners = {node: socket.create_server(("127.0.0.1", 0)) for node in (1, 2)}
         ports = {node: listener.getsockname()[1] for node, listener in self.listeners.items()}
         nodes = tuple(NodePlan(node, ("broker",), str(directory), port, None) for node, port in ports.items())
-        self.opened = open_links(ClusterPlan(str(directory), nodes, is_new=True))
+        self.opened = open_links(ClusterPlan(str(directory), nodes, is_new=True), str(directory / "state.json"))
         text = parse_properties(f"peer.address.overrides={self.opened.overrides[1]}")["peer.address.overrides"]
         self.entrance = parse_address_overrides("peer.address.overrides", [text])["127.0.0.1", ports[2]]
         self.held: list[socket.socket] = []
@@ -123,7 +123,7 @@ def test_a_cut_breaks_connections_and_refuses_new_ones(wire: Wire) -> None:
     for end in (near, far):
         with pytest.raises(ConnectionResetError):
             end.recv(1)
-    with socket.create_connection(wire.entrance, 10) as refused, pytest.raises(ConnectionResetError):
+    with pytest.raises(ConnectionResetError), socket.create_connection(wire.entrance, 10) as refused:
         refused.recv(1)
     wire.change(LinkChange(2, 1, PASSING))
     near, far = wire.connect()
@@ -142,6 +142,14 @@ def test_a_slow_link_is_late_and_keeps_order(wire: Wire) -> None:
     wire.change(LinkChange(1, 2, delay_ms=0))
     near.sendall(b"c")
     assert receive(far, 1) == b"c"
+
+
+def test_the_process_ends_when_nobody_wants_it_any_more() -> None:
+    """Whoever started it may have been killed, and its directory removed."""
+    asked = iter([True, False])
+    with socket.create_server(("127.0.0.1", 0)) as control:
+        Links([], control, lambda: next(asked), look_every_s=0.01).run()
+    assert next(asked, None) is None
 
 
 def test_a_link_that_is_not_there_is_refused(wire: Wire) -> None:

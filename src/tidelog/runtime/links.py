@@ -9,12 +9,14 @@ opened the connection. A connection lives only while neither way is cut. What wa
 healed, however late: as in a network, an end of the connection is news that waits as well.
 
 Nodes are led here by `peer.address.overrides`. Listening sockets are inherited, so ports are known before it starts.
-It is told what to do by lines of JSON on a port of its own.
+It is told what to do by lines of JSON on a port of its own, and ends by itself when the cluster's state file no longer
+names it: whoever started it may have been killed.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import socket
 import struct
@@ -35,6 +37,7 @@ MAX_WAITING_BYTES = 4_000_000
 MAX_PIPES_PER_LINK = 200
 """Connections of one link; a node that keeps giving up on a held link makes new ones, and the oldest are reset."""
 MAX_QUESTION_BYTES = 1_000_000
+LOOK_AT_STATE_S = 5.0
 _CHUNK_BYTES = 262_144
 _ANSWER_TIMEOUT_S = 5.0
 
@@ -144,7 +147,15 @@ class _Pipe:
 class Links:
     """Everything between the nodes of one cluster."""
 
-    def __init__(self, entrances: Iterable[Entrance], control: socket.socket) -> None:
+    def __init__(
+        self,
+        entrances: Iterable[Entrance],
+        control: socket.socket,
+        is_wanted: Callable[[], bool],
+        look_every_s: float = LOOK_AT_STATE_S,
+    ) -> None:
+        self._is_wanted = is_wanted
+        self._look_every_s = look_every_s
         self._selector = selectors.DefaultSelector()
         self._interest: dict[int, int] = {}
         self._links: dict[tuple[int, int], Link] = {}
@@ -156,11 +167,16 @@ class Links:
         self._listen(control, self._accept_control)
 
     def run(self) -> None:
-        """Pass bytes on until the process ends."""
+        """Pass bytes on for as long as the cluster wants it."""
+        look_at = time.monotonic() + self._look_every_s
         while True:
-            for key, events in self._selector.select(self._timeout()):
+            for key, events in self._selector.select(self._timeout(look_at)):
                 key.data(events)
             now = time.monotonic()
+            if now >= look_at:
+                if not self._is_wanted():
+                    return
+                look_at = now + self._look_every_s
             for pipe in list(self._pipes):
                 if pipe.is_connected and pipe in self._pipes:
                     self._move(pipe, now)
@@ -257,16 +273,12 @@ class Links:
             else:
                 end.close()
 
-    def _timeout(self) -> float | None:
-        """Until the next delayed bytes are due."""
-        due = [
-            flow.waiting[0][0]
-            for pipe in self._pipes
-            for flow in pipe.flows
-            if flow.waiting and flow.link.state == PASSING
-        ]
-        later = [moment for moment in due if moment > time.monotonic()]
-        return max(0.0, min(later) - time.monotonic()) if later else None
+    def _timeout(self, look_at: float) -> float:
+        """Until the next delayed bytes are due, or it is time to look whether we are wanted."""
+        now = time.monotonic()
+        flows = [flow for pipe in self._pipes for flow in pipe.flows if flow.waiting and flow.link.state == PASSING]
+        later = [flow.waiting[0][0] for flow in flows if flow.waiting[0][0] > now]
+        return max(0.0, min([look_at, *later]) - now)
 
     # --- control ---
 
@@ -324,7 +336,15 @@ def main(words: list[str]) -> None:
     """Started with one argument: descriptors and entrances, as JSON."""
     arguments = json.loads(words[0])
     control = socket.socket(fileno=arguments["control"])
-    Links([Entrance(*one) for one in arguments["entrances"]], control).run()
+
+    def is_wanted() -> bool:
+        try:
+            with open(arguments["state_file"], encoding="utf-8") as file:
+                return bool(json.load(file)["links"]["pid"] == os.getpid())
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    Links([Entrance(*one) for one in arguments["entrances"]], control, is_wanted).run()
 
 
 if __name__ == "__main__":

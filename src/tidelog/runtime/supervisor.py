@@ -239,7 +239,7 @@ class Supervisor:
 
     def start_links(self) -> dict[int, str]:
         """Start the process between the nodes; what each node's peer.address.overrides must be comes back."""
-        self._links = open_links(self.plan)
+        self._links = open_links(self.plan, os.path.join(self.plan.directory, STATE_FILE))
         self.state = self.state._replace(links=self._links.record)
         self.state.save()
         return self._links.overrides
