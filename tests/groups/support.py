@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tests.node.support import TOPIC, OneNode
+from tidelog.errors import ErrorCode
 from tidelog.groups.state import GroupsState
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
+from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tidelog.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tidelog.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -19,8 +23,11 @@ from tidelog.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from tidelog.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 GROUP = "readers"
+ARRIVAL_MS = 20
+"""Enough for a request to arrive before what another connection sends next."""
 
 
 class GroupNode(OneNode):
@@ -116,3 +123,139 @@ class GroupNode(OneNode):
             if told.name == topic
             for one in told.partitions
         }
+
+
+class Asked:
+    """A request on its way, and its answer when it has come."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+
+    @property
+    def answer(self) -> Any:
+        assert self.answers, "not answered yet"
+        return self.answers[0]
+
+
+class ClassicMember:
+    """A client of the classic protocol on a connection of its own."""
+
+    def __init__(self, node: GroupNode, group: str = GROUP, instance_id: str | None = None, **more: Any) -> None:
+        self.node = node
+        self.group = group
+        self.instance_id = instance_id
+        self.member_id = ""
+        self.generation = -1
+        self.protocols = {"range": b"r", "roundrobin": b"rr"}
+        self.joining = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 30_000, **more}
+        connection = node.world.connect(1)
+        assert connection is not None
+        self.connection = connection
+
+    def send(self, api_key: ApiKey, version: int, body: Any) -> Asked:
+        asked = Asked()
+        self.node.world.request(self.connection, api_key, version, body, asked.answers.append)
+        self.node.pass_ms(ARRIVAL_MS)
+        return asked
+
+    def ask(self, api_key: ApiKey, version: int, body: Any) -> Any:
+        asked = self.send(api_key, version, body)
+        assert self.node.world.run_until(lambda: bool(asked.answers), 60_000), "no answer"
+        return asked.answer
+
+    def join_request(self, **more: Any) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            **{
+                "group_id": self.group,
+                "member_id": self.member_id,
+                "group_instance_id": self.instance_id,
+                "protocol_type": "consumer",
+                "protocols": [JoinGroupRequestProtocol(name=name, metadata=at) for name, at in self.protocols.items()],
+                **self.joining,
+                **more,
+            }
+        )
+
+    def start_join(self, version: int = 9, **more: Any) -> Asked:
+        """Join; a new member is first given its id."""
+        if version >= 4 and not self.member_id and self.instance_id is None:
+            told = self.ask(ApiKey.JOIN_GROUP, version, self.join_request(**more))
+            assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            self.member_id = told.member_id
+        return self.send(ApiKey.JOIN_GROUP, version, self.join_request(**more))
+
+    def joined(self, asked: Asked) -> Any:
+        """Wait for a join's answer and take part in its generation."""
+        assert self.node.world.run_until(lambda: bool(asked.answers), 60_000), "no answer"
+        answer = asked.answer
+        assert answer.error_code == 0, ErrorCode(answer.error_code)
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        return answer
+
+    def join(self, **more: Any) -> Any:
+        return self.joined(self.start_join(**more))
+
+    def start_sync(self, assignments: dict[str, bytes] | None = None, version: int = 5, **more: Any) -> Asked:
+        request = SyncGroupRequest(
+            **{
+                "group_id": self.group,
+                "generation_id": self.generation,
+                "member_id": self.member_id,
+                "group_instance_id": self.instance_id,
+                "assignments": [
+                    SyncGroupRequestAssignment(member_id=name, assignment=part)
+                    for name, part in (assignments or {}).items()
+                ],
+                **more,
+            }
+        )
+        return self.send(ApiKey.SYNC_GROUP, version, request)
+
+    def sync(self, assignments: dict[str, bytes] | None = None, **more: Any) -> Any:
+        asked = self.start_sync(assignments, **more)
+        assert self.node.world.run_until(lambda: bool(asked.answers), 60_000), "no answer"
+        return asked.answer
+
+    def heartbeat(self, version: int = 4, **more: Any) -> ErrorCode:
+        request = HeartbeatRequest(
+            **{
+                "group_id": self.group,
+                "generation_id": self.generation,
+                "member_id": self.member_id,
+                "group_instance_id": self.instance_id,
+                **more,
+            }
+        )
+        return ErrorCode(self.ask(ApiKey.HEARTBEAT, version, request).error_code)
+
+    def leave(self, version: int = 5) -> Any:
+        member = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=[member])
+        return self.ask(ApiKey.LEAVE_GROUP, version, request)
+
+    def commit(self, offsets: dict[int, int], **more: Any) -> Any:
+        return self.node.commit(
+            offsets,
+            group=self.group,
+            **{
+                "member_id": self.member_id,
+                "generation_id_or_member_epoch": self.generation,
+                "group_instance_id": self.instance_id,
+                **more,
+            },
+        )
+
+
+def settle(members: list[ClassicMember]) -> dict[str, bytes]:
+    """All join and sync; the leader gives each member its own name. Returns what each was given."""
+    newest_first = sorted(members, key=lambda member: bool(member.member_id))  # who is in already joins again last
+    asked = [member.start_join() for member in newest_first]
+    for member, one in zip(newest_first, asked, strict=True):
+        member.joined(one)
+    leader_id = asked[0].answer.leader
+    leader = next(member for member in members if member.member_id == leader_id)
+    parts = {member.member_id: member.member_id.encode() for member in members}
+    syncs = [(member, member.start_sync(parts if member is leader else None)) for member in members]
+    world = members[0].node.world
+    assert world.run_until(lambda: all(sync.answers for _, sync in syncs), 60_000)
+    return {member.member_id: bytes(sync.answer.assignment) for member, sync in syncs}
