@@ -66,9 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         if len(words) > 1 and words[1] in COMMANDS:
             return main([words[1], "--help"])
-        width = max(map(len, COMMANDS)) + 2
-        print(_OVERVIEW.format(commands="\n".join(f"  {name:{width}}{text}" for name, text in COMMANDS.items())))
-        return 0 if words else 2
+        return _overview() or (0 if words else 2)
     if words[0] in ("-V", "--version"):
         from tidelog import __version__
 
@@ -83,3 +81,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from tidelog.cli.frame import run_command
 
     return run_command(words[0], words[1:])
+
+
+def _overview() -> int:
+    width = max(map(len, COMMANDS)) + 2
+    try:
+        print(_OVERVIEW.format(commands="\n".join(f"  {name:{width}}{text}" for name, text in COMMANDS.items())))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        from tidelog.cli.frame import reader_has_gone
+
+        return reader_has_gone()
+    return 0

@@ -206,9 +206,7 @@ def run_command(name: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone (head, a closed pager); the interpreter must not complain at its own flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.BROKEN_PIPE
+        return reader_has_gone()
     except UsageError as error:
         return _fail(str(error), Exit.USAGE)
     except ConfigError as error:
@@ -230,6 +228,12 @@ def run_command(name: str, words: Sequence[str]) -> int:
         if os.environ.get("TIDELOG_TRACEBACK"):
             raise
         return _fail(f"{where}: fault in Tidelog: {type(error).__name__}: {error}", Exit.BUG)
+
+
+def reader_has_gone() -> int:
+    """Whoever read our output has gone (head, a closed pager): the interpreter must not complain at its own flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.BROKEN_PIPE
 
 
 def is_unreachable(error: KafkaError) -> bool:
