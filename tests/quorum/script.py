@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from tests.quorum.world import CLUSTER, LISTENER, World, address, record
+from tests.quorum.world import World, record
 from tidelog.errors import ErrorCode, TidelogError
 from tidelog.quorum import QuorumSettings, RoleName
 from tidelog.quorum.metadata_log import TOPIC
 from tidelog.wire.api_table import ApiKey
-from tidelog.wire.messages import add_raft_voter, describe_quorum, remove_raft_voter
+from tidelog.wire.messages import describe_quorum
 
 REWRITE = bool(os.environ.get("REWRITE_SCRIPTS"))
 
@@ -80,7 +81,7 @@ class Script:
         self.world.nodes[int(node_id)].paused = True
 
     def do_resume(self, node_id: str) -> None:
-        self.world.nodes[int(node_id)].paused = False
+        self.world.nodes[int(node_id)].resume()
 
     def do_cut(self, *links: str) -> None:
         for link in links:
@@ -150,26 +151,14 @@ class Script:
         node.step(stand)
 
     def do_add(self, node_id: str, voter_id: str) -> list[str]:
-        host, port = address(int(voter_id))
-        body = add_raft_voter.AddRaftVoterRequest(
-            cluster_id=CLUSTER,
-            timeout_ms=3000,
-            voter_id=int(voter_id),
-            voter_directory_id=self.world.nodes[int(voter_id)].directory_id,
-            listeners=[add_raft_voter.Listener(name=LISTENER, host=host, port=port)],
-        )
-        return self._ask(node_id, ApiKey.ADD_RAFT_VOTER, 1, body)
+        return self._answer(self.world.add_voter(int(node_id), self.world.nodes[int(voter_id)]))
 
     def do_remove(self, node_id: str, voter_id: str) -> list[str]:
         voter = self.world.nodes[int(node_id)].quorum.voters.get(int(voter_id))
         assert voter is not None
-        body = remove_raft_voter.RemoveRaftVoterRequest(
-            cluster_id=CLUSTER, voter_id=voter.id, voter_directory_id=voter.key.directory_id
-        )
-        return self._ask(node_id, ApiKey.REMOVE_RAFT_VOTER, 0, body)
+        return self._answer(self.world.remove_voter(int(node_id), voter.key))
 
-    def _ask(self, node_id: str, api_key: int, version: int, body: object) -> list[str]:
-        answers = self.world.request(int(node_id), api_key, version, body)
+    def _answer(self, answers: list[Any]) -> list[str]:
         self.world.run(5000, until=lambda: bool(answers))
         if not answers:
             return ["no answer"]

@@ -52,17 +52,25 @@ class CheckedWorld(World):
 
     def may_hurt(self, node: Node) -> bool:
         """Whether this node's disk may lose bytes now: the voters hurt stay a minority until they caught up."""
+        voter_sets = [other.quorum.voters for other in self.nodes.values() if other.up and len(other.quorum.voters)]
         for hurt_id, end_offset in list(self.hurt.items()):
             hurt = self.nodes[hurt_id]
             healed = hurt.up and not hurt.halted and hurt.life > self.hurt_in_life[hurt_id]
+            if any(voters.get(hurt_id) and voters.get(hurt_id).key != hurt.key for voters in voter_sets):  # type: ignore[union-attr]
+                continue  # its lost disk is still a voter somewhere
             if healed and not hurt.quorum._core.log.lost_records and hurt.listener.next_offset >= end_offset:
                 del self.hurt[hurt_id]
-        voters = [other for other in self.nodes.values() if other.id not in self.broker_ids]
-        sizes = [len(other.quorum.voters) for other in voters if other.up]
-        return node.id in self.hurt or len(self.hurt) < (min(sizes, default=0) - 1) // 2
+        smallest = min(map(len, voter_sets), default=0)
+        return node.id not in self.broker_ids and len({*self.hurt, node.id}) <= (smallest - 1) // 2
+
+    def note_hurt(self, node: Node) -> None:
+        self.hurt[node.id] = self.committed_end_offset
+        self.hurt_in_life[node.id] = node.life
 
     def rot(self, node: Node) -> None:
         """Turn a bit of the log or of a snapshot around, behind everybody's back."""
+        if not node.disk.exists(DIRECTORY):
+            return
         names = [
             name
             for name in node.disk.list(DIRECTORY)
@@ -70,8 +78,7 @@ class CheckedWorld(World):
         ]
         name = self.random.choice(names) if names else None
         if name is not None and node.disk.size(f"{DIRECTORY}/{name}"):
-            self.hurt[node.id] = self.committed_end_offset
-            self.hurt_in_life[node.id] = node.life
+            self.note_hurt(node)
             self.seen["rot"] += 1
             position = self.random.randrange(node.disk.size(f"{DIRECTORY}/{name}"))
             node.disk.flip_bit(f"{DIRECTORY}/{name}", position, self.random.randrange(8))
@@ -88,18 +95,17 @@ class CheckedWorld(World):
         self.seen["truncated"] += effect.kind == "quorum-truncated"
         assert effect.kind != "quorum-two-leaders"
 
-    def after_event(self) -> None:
-        for node in self.nodes.values():
-            if node.up and node.halted and node.id in self.hurt:
-                self.seen["halted"] += 1
-                self.kill(node.id)
-            if node.up:
-                assert node.halted is None, node.halted
-                quorum = node.quorum
-                life, before = self.high_watermarks.get(node.id, (0, 0))
-                assert life != node.life or quorum.high_watermark >= before, "a high watermark went down"
-                assert quorum.high_watermark <= quorum.log_end_offset
-                self.high_watermarks[node.id] = (node.life, quorum.high_watermark)
+    def stepped(self, node: Node) -> None:
+        if node.halted and node.id in self.hurt:
+            self.seen["halted"] += 1
+            self.kill(node.id)
+            return
+        assert node.halted is None, node.halted
+        quorum = node.quorum
+        life, before = self.high_watermarks.get(node.id, (0, 0))
+        assert life != node.life or quorum.high_watermark >= before, "a high watermark went down"
+        assert quorum.high_watermark <= quorum.log_end_offset
+        self.high_watermarks[node.id] = (node.life, quorum.high_watermark)
 
     def check_logs_match(self) -> None:
         """Raft's log matching: where two logs have a record of the same epoch at an offset, all before is equal."""
@@ -123,6 +129,9 @@ def play(seed: int, steps: int = 120) -> CheckedWorld:
     world.delay_ms = random.choice([(1, 2), (1, 20), (1, 200)])
     world.flush_delay_ms = random.choice([(0, 1), (1, 10), (1, 50)])
     observer = world.add_machine(90, broker=True)
+    if seed % 3 == 0 and not len(world.static_voters):
+        world.add_machine(8)
+        world.add_machine(9)
     world.start()
     for node in world.nodes.values():
         if random.random() < 0.3:
@@ -183,14 +192,36 @@ def pause(world: CheckedWorld, node: Node, step: int) -> None:
 
 def resume(world: CheckedWorld, node: Node, step: int) -> None:
     for paused in world.nodes.values():
-        paused.paused = False
+        paused.resume()
 
 
 def rot(world: CheckedWorld, node: Node, step: int) -> None:
-    if node.id not in world.broker_ids and world.may_hurt(node):
+    if world.may_hurt(node):
         if world.random.random() < 0.5:
             world.kill(node.id)
         world.rot(node)
+
+
+def wipe(world: CheckedWorld, node: Node, step: int) -> None:
+    if not len(world.static_voters) and world.may_hurt(node):
+        world.seen["wipe"] += 1
+        world.wipe(node.id)
+        world.note_hurt(node)
+
+
+def change_voters(world: CheckedWorld, node: Node, step: int) -> None:
+    """Ask the leader to remove a voter, best of all one whose disk is gone, or to make an observer one."""
+    leader = world.leader()
+    if leader is None or node.id in world.broker_ids:
+        return
+    voters = leader.quorum.voters
+    known = voters.get(node.id)
+    if known is None:
+        world.seen["add"] += 1
+        world.add_voter(leader.id, node)
+    elif known.key != node.key or not world.hurt:
+        world.seen["remove"] += 1
+        world.remove_voter(leader.id, known.key)
 
 
 def write_snapshot(world: CheckedWorld, node: Node, step: int) -> None:
@@ -219,6 +250,8 @@ FAULTS = [
     (pause, 2),
     (resume, 2),
     (rot, 2),
+    (wipe, 1),
+    (change_voters, 3),
     (write_snapshot, 3),
     (clean, 2),
     (lose_connection, 1),
@@ -231,7 +264,8 @@ def settle(world: CheckedWorld) -> None:
     world.drop_rate = 0.0
     world.delay_ms, world.flush_delay_ms = (1, 5), (1, 5)
     for node in world.nodes.values():
-        node.paused, node.flush_delay_ms = False, None
+        node.flush_delay_ms = None
+        node.resume()
         if not node.up:
             node.start()
     assert world.run(60_000, until=lambda: world.leader() is not None), "no leader although nothing is broken"

@@ -31,6 +31,7 @@ from tidelog.sim.disk import SimulatedDisk
 from tidelog.wire import codec
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.apis import request_class, response_class
+from tidelog.wire.messages import add_raft_voter, remove_raft_voter
 from tidelog.wire.messages.api_versions import ApiVersionsResponse, SupportedFeatureKey
 from tidelog.wire.records.config_record import ConfigRecord
 
@@ -104,10 +105,16 @@ class Node:
         self.up = False
         self.halted: str | None = None
         self.paused = False
+        self.held: list[Callable[[], None]] = []
+        """What happened to it while it was paused."""
         self.flush_delay_ms: tuple[int, int] | None = None
         """Where its disk is slower than the others'."""
         self._woken_at: int | None = None
         self._last: tuple[RoleName, int] | None = None
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, self.directory_id)
 
     def start(self) -> None:
         self.life += 1
@@ -130,6 +137,13 @@ class Node:
 
     def stop(self) -> None:
         self.up = False
+        self.held.clear()
+
+    def resume(self) -> None:
+        self.paused = False
+        held, self.held = self.held, []
+        for action in held:
+            self.world.at(self.world.now_ms, action)
 
     def step(self, action: Callable[[], Any]) -> None:
         """One step of the node: an event, due timers, then its effects."""
@@ -142,6 +156,7 @@ class Node:
             self._carry_out(effect)
         self._show_role()
         self._arm()
+        self.world.stepped(self)
 
     def _arm(self) -> None:
         wake_at = self.outbox.wake_at_ms
@@ -155,7 +170,7 @@ class Node:
     def _tick(self, life: int) -> None:
         if self.life == life and self.up:
             if self.paused:
-                self.world.at(self.world.now_ms + 10, lambda: self._tick(life))
+                self.held.append(lambda: self._tick(life))
                 return
             self._woken_at = None
             self.step(lambda: None)
@@ -174,7 +189,7 @@ class Node:
             def flushed() -> None:
                 if self.life == life and self.up:
                     if self.paused:
-                        self.world.at(self.world.now_ms + 10, flushed)
+                        self.held.append(flushed)
                         return
                     error = flush.finish()
                     self.step(lambda: self.outbox.resume(effect.token, error))
@@ -297,7 +312,6 @@ class World:
                 return True
             self.now_ms, _, action = heapq.heappop(self._events)
             action()
-            self.after_event()
         if until is not None and until():
             return True
         self.now_ms = end_ms
@@ -359,7 +373,7 @@ class World:
         def arrived() -> None:
             if number in self._waiting and target.up and target.life == target_life and not target.halted:
                 if target.paused:
-                    self.at(self.now_ms + 10, arrived)
+                    target.held.append(arrived)
                     return
                 body, _ = codec.decode(request_class(effect.api_key), effect.api_version, data)
                 request = Request(number, 0, effect.api_key, effect.api_version, None, body, listener=LISTENER)
@@ -386,7 +400,7 @@ class World:
             if effect.connection_id not in self._waiting or source.life != life:
                 return
             if source.paused:
-                self.at(self.now_ms + 10, arrived)
+                source.held.append(arrived)
                 return
             del self._waiting[effect.connection_id]
             body, _ = codec.decode(response_class(send.api_key), send.api_version, memoryview(data))
@@ -402,6 +416,25 @@ class World:
         client = Client(self)
         client.ask(self.nodes[node_id], api_key, api_version, body)
         return client.answers
+
+    def add_voter(self, node_id: int, voter: Node) -> Any:
+        """Ask a node to make another one a voter."""
+        host, port = address(voter.id)
+        body = add_raft_voter.AddRaftVoterRequest(
+            cluster_id=CLUSTER,
+            timeout_ms=3000,
+            voter_id=voter.id,
+            voter_directory_id=voter.directory_id,
+            listeners=[add_raft_voter.Listener(name=LISTENER, host=host, port=port)],
+        )
+        return self.request(node_id, ApiKey.ADD_RAFT_VOTER, 1, body)
+
+    def remove_voter(self, node_id: int, key: ReplicaKey) -> Any:
+        """Ask a node to remove a voter."""
+        body = remove_raft_voter.RemoveRaftVoterRequest(
+            cluster_id=CLUSTER, voter_id=key.id, voter_directory_id=key.directory_id
+        )
+        return self.request(node_id, ApiKey.REMOVE_RAFT_VOTER, 0, body)
 
     # --- what is seen; checkers override these ---
 
@@ -431,7 +464,7 @@ class World:
     def snapshot_loaded(self, node: Node, end_offset: int, state: dict[str, str]) -> None:
         pass
 
-    def after_event(self) -> None:
+    def stepped(self, node: Node) -> None:
         pass
 
 
@@ -444,6 +477,7 @@ class Client:
         self.id = -1
         self.life = 0
         self.paused = False
+        self.held: list[Callable[[], None]] = []
         self.outbox = self
 
     def ask(self, node: Node, api_key: int, api_version: int, body: Any) -> None:

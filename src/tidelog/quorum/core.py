@@ -101,9 +101,17 @@ class Core:
         return self.voters.is_voter(self.identity.key)
 
     @property
-    def can_vote(self) -> bool:
-        """Whether it may: one whose disk lost records must not, until it has them again."""
-        return self.is_voter and not self.log.lost_records
+    def can_stand(self) -> bool:
+        """Whether this replica may ask for votes. Not if its disk lost records, until it has them again.
+
+        A replica that is removed by a record that is not committed yet may be the only one with that record, so that
+        nobody else can win: it still may, though its own vote does not count (Raft thesis §4.2.2).
+        """
+        if self.log.lost_records:
+            return False
+        history = self.log.history
+        uncommitted = history.voters_offset is not None and history.voters_offset >= self.commits.high_watermark
+        return self.is_voter or (uncommitted and history.voters_before.is_voter(self.identity.key))
 
     @property
     def local_voter(self) -> Voter:

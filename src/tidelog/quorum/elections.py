@@ -63,7 +63,7 @@ class Elections:
         A leader that only closed an idle connection keeps its majority, the pre-vote fails, and nothing changes.
         """
         core, role = self._core, self._core.role
-        if not isinstance(role, Follower) or not core.can_vote or core.stopping:
+        if not isinstance(role, Follower) or not core.can_stand or core.stopping:
             return
         longest_ms = core.settings.controller_quorum_election_timeout_ms // EARLY_DELAY_DIVISOR
         delay_ms = core.outbox.chance.below(max(longest_ms << min(self._early_attempts, 8), 1))
@@ -82,7 +82,7 @@ class Elections:
 
     def _become_prospective(self, leader: Peer | None) -> None:
         core = self._core
-        if core.can_vote and not core.stopping:
+        if core.can_stand and not core.stopping:
             core.become(Prospective(core.identity.node_id, self._lost_elections, leader), core.election)
 
     def _become_candidate(self) -> None:
@@ -100,7 +100,7 @@ class Elections:
     # --- roles, once durable ---
 
     def _entered_unattached(self, role: Unattached) -> None:
-        if self._core.can_vote:
+        if self._core.can_stand:
             self._core.after(role, self._election_timeout_ms(), lambda: self._become_prospective(None))
 
     def _entered_prospective(self, role: Prospective) -> None:

@@ -83,7 +83,7 @@ class Following:
         role.fetch_timer = self._core.after(role, delay_ms, lambda: self._timed_out(role))
 
     def _timed_out(self, role: Follower) -> None:
-        if self._core.can_vote:
+        if self._core.can_stand:
             self._elections.fetch_timed_out(role)
         else:
             self._search(role)
@@ -155,7 +155,7 @@ class Following:
         if core.outbox.now_ms - sent_ms < core.settings.controller_quorum_request_timeout_ms:
             self._elections.leader_connection_lost()
         if core.role is role:
-            if not core.can_vote:
+            if not core.can_stand:
                 self._search(role)
             self._fetch_later(role)
 
@@ -168,7 +168,7 @@ class Following:
             -1 if partition is None or partition.current_leader is None else partition.current_leader.leader_epoch
         )
         if partition is None or partition.error_code != ErrorCode.NONE or told_epoch != core.epoch:
-            if not core.can_vote:
+            if not core.can_stand:
                 self._search(role)
             self._fetch_later(role)
             return
@@ -241,7 +241,7 @@ class Following:
         """Ask any voter or bootstrap server who leads; only replicas that are no voters need to."""
         core = self._core
         places = self._places()
-        if core.can_vote or core.stopping or not places:
+        if core.can_stand or core.stopping or not places:
             return
 
         def answered(answer: FetchResponse | None, error: str | None) -> None:

@@ -128,7 +128,7 @@ class Leadership:
             # The first leader copies what format wrote into the log, for the snapshot 0-0 is never sent to anyone;
             # and a leader whose address changed says so (KIP-853).
             known = core.voters.get(core.identity.node_id)
-            if history.voters_offset == -1 or known != core.local_voter:
+            if history.voters_offset == -1 or (known is not None and known != core.local_voter):
                 controls.append(KRaftVersionRecord(version=0, kraft_version=history.kraft_version))
                 controls.append(core.voters.with_voter(core.local_voter).to_record())
         self.append_controls(leader, controls)

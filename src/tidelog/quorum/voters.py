@@ -175,6 +175,11 @@ class VoterHistory:
         return self._voter_sets[-1][1] if self._voter_sets else self._static_voters
 
     @property
+    def voters_before(self) -> VoterSet:
+        """The voter set that was in force before the newest one."""
+        return self._voter_sets[-2][1] if len(self._voter_sets) > 1 else self._static_voters
+
+    @property
     def voters_offset(self) -> int | None:
         """Where the voter set in force stands in the log; -1 for the one that format wrote; None for a static one."""
         return self._voter_sets[-1][0] if self._voter_sets else None
