@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -17,8 +19,13 @@ MARK = "TIDELOG_TEST_RUN"
 """Every process that a test starts inherits this variable, so that one which outlives the run is found."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = uuid.uuid4().hex
+    if config.option.basetemp is None:
+        # One of its own, removed at the end: pytest's shared one stays behind, and runs side by side clean up each other.
+        config.option.basetemp = tempfile.mkdtemp(prefix="tidelog-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
 def processes_of_this_run() -> dict[int, str]:
