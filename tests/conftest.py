@@ -23,7 +23,7 @@ MARK = "TIDELOG_TEST_RUN"
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = uuid.uuid4().hex
     if config.option.basetemp is None:
-        # One of its own, removed at the end: pytest's shared one stays behind, and runs side by side clean up each other.
+        # One of its own, removed at the end: pytest's shared one stays, and runs side by side clean up each other.
         config.option.basetemp = tempfile.mkdtemp(prefix="tidelog-tests-")
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
