@@ -6,8 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
 
 from tests.chaos.conftest import Cluster, tidelog
+from tidelog.cli.live import LiveTable
+from tidelog.runtime.supervisor import Supervisor, read_state
 
 
 def test_a_partition_moves_and_its_leadership_goes_back(cluster: Cluster, tmp_path: Path) -> None:
@@ -88,6 +94,32 @@ def test_the_status_names_the_controller_that_most_follow(cluster: Cluster) -> N
 
     cluster.wait(lambda: not named() & {controller, None} and len(named()) == 1, "the others have elected another")
     assert f"controller {named().pop()}, epoch" in tidelog("status", "--dir", cluster.directory).out
+
+
+def test_the_live_table_shows_nodes_and_partitions_in_the_room_there_is(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create("shown", 2, 1, 3)
+    cluster.write("shown", 7, via=2)
+    tidelog("topics", "create", "wide", "--partitions", 30, "--bootstrap", cluster.bootstrap())
+    cluster.wait(lambda: len(cluster.ask("partitions", "describe", "wide") or ()) == 30, "all are there")
+    state = read_state(cluster.directory)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "24")
+    live = LiveTable(cast("Supervisor", SimpleNamespace(state=state)))
+    capsys.readouterr()
+    live.draw()
+    lines = [line.removesuffix("\x1b[K") for line in capsys.readouterr().out.removesuffix("\x1b[J").splitlines()]
+    assert len(lines) <= 24
+    assert [line.split()[0] for line in lines[1:4]] == ["1", "2", "3"]
+    assert lines[4].startswith("controller ")
+    assert lines[5] == "links: all pass"
+    assert lines[6].split()[:5] == ["PARTITION", "LEADER", "EPOCH", "ISR", "HW"]
+    (row,) = [line.split() for line in lines if line.startswith("shown-0 ")]
+    assert row[4:] == ["7", "1:7", "2:7", "3:7"]
+    assert lines[-2].startswith("… and ")
+    assert lines[-1].startswith("up 0:00:00")
+    tidelog("topics", "delete", "wide", "--bootstrap", cluster.bootstrap())
 
 
 def test_events_are_followed(cluster: Cluster) -> None:

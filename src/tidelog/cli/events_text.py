@@ -62,7 +62,8 @@ def _positions(event: Event) -> str:
 
 
 def _topic_created(event: Event) -> str:
-    return f"topic {event['topic']} created, {event['partitions']} partitions × {event['replication_factor']} replicas"
+    partitions = "1 partition" if event["partitions"] == 1 else f"{event['partitions']} partitions"
+    return f"topic {event['topic']} created, {partitions}, replication factor {event['replication_factor']}"
 
 
 _WORDINGS: dict[str, Callable[[Event], str]] = {
