@@ -16,6 +16,7 @@ COMMANDS = {
     "format": "prepare the directories of a node",
     "topics": "create, list, describe, alter and delete topics",
     "configs": "describe and alter settings of topics and brokers",
+    "groups": "list, describe and delete consumer groups, and reset their offsets",
     "partitions": "show where every replica of a topic stands, and why",
     "brokers": "list the brokers of a cluster",
     "quorum": "describe the quorum of the controllers",

@@ -15,6 +15,9 @@ from tidelog.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
+CONSUMER = -1
+DEBUGGING_REPLICA = -2
+"""Sees the log up to its end, and is nobody's replica."""
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
@@ -34,9 +37,13 @@ def list_offsets(
     wanted: Mapping[TopicPartition, int],
     *,
     read_committed: bool = False,
+    to_log_end: bool = False,
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, FoundOffset]:
-    """The first offset at or after a timestamp (or EARLIEST, LATEST, MAX_TIMESTAMP) of each partition."""
+    """The first offset at or after a timestamp (or EARLIEST, LATEST, MAX_TIMESTAMP) of each partition.
+
+    `to_log_end` looks at what is not committed yet too, as a follower would.
+    """
 
     def build(partitions: list[TopicPartition]) -> Message:
         topics = [
@@ -54,7 +61,10 @@ def list_offsets(
             for topic, group in groupby(sorted(partitions), key=lambda pair: pair[0])
         ]
         return ListOffsetsRequest(
-            replica_id=-1, isolation_level=int(read_committed), topics=topics, timeout_ms=client.timeout_ms
+            replica_id=DEBUGGING_REPLICA if to_log_end else CONSUMER,
+            isolation_level=int(read_committed),
+            topics=topics,
+            timeout_ms=client.timeout_ms,
         )
 
     def read(answer: ListOffsetsResponse) -> Iterable[tuple[TopicPartition, int, FoundOffset]]:

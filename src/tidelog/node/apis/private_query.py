@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
 from tidelog.events import Request
 from tidelog.replica.leadership import NEVER_MS, FollowerProgress, Leadership
 from tidelog.replica.partition import Partition, Role
@@ -143,4 +143,27 @@ def _why_not(
     return "it has caught up and waits for the controller"
 
 
-_QUESTIONS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {"node": _node, "replicas": _replicas}
+def _positions(node: Node, arguments: dict[str, Any]) -> dict[str, Any]:
+    group = str(arguments.get("group", ""))
+    positions = node.groups.state_of(group).positions.of_group(group, node.outbox.now_ms)
+    return {"positions": [[topic, partition, position] for (topic, partition), position in sorted(positions.items())]}
+
+
+def _report_positions(node: Node, arguments: dict[str, Any]) -> dict[str, Any]:
+    group = str(arguments.get("group", ""))
+    state = node.groups.state_of(group)
+    try:
+        rows = [(str(topic), int(partition), int(position)) for topic, partition, position in arguments["positions"]]
+    except (KeyError, TypeError, ValueError):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "positions are [topic, partition, offset] each") from None
+    for topic, partition, position in rows:
+        state.positions.report(group, topic, partition, position, node.outbox.now_ms)
+    return {}
+
+
+_QUESTIONS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
+    "node": _node,
+    "positions": _positions,
+    "replicas": _replicas,
+    "report_positions": _report_positions,
+}
