@@ -43,11 +43,11 @@ class OpenedLinks(NamedTuple):
     """What each node must be given as peer.address.overrides."""
 
 
-def open_links(plan: ClusterPlan, state_file: str) -> OpenedLinks:
+def open_links(plan: ClusterPlan, state_file: str | None = None) -> OpenedLinks:
     """Bind an entrance for every port of every other node, for each node, and start the process that serves them.
 
     The sockets are bound here and inherited: nobody can take a port in between, and nobody needs to wait. The process
-    lives for as long as the state file names it.
+    lives for as long as the state file names it, or, without one, for as long as the process that called this.
     """
     sockets: list[socket.socket] = []
 
@@ -69,7 +69,14 @@ def open_links(plan: ClusterPlan, state_file: str) -> OpenedLinks:
                     entrances.append((from_node.node_id, to_node.node_id, port, entrance.fileno()))
                     leads_to = f"{HOST}:{entrance.getsockname()[1]}"
                     addresses[from_node.node_id].append(f"{HOST}:{port}={leads_to}")
-        arguments = json.dumps({"control": control.fileno(), "entrances": entrances, "state_file": state_file})
+        arguments = json.dumps(
+            {
+                "control": control.fileno(),
+                "entrances": entrances,
+                "state_file": state_file,
+                "parent": os.getpid(),
+            }
+        )
         with open(os.path.join(plan.directory, LOG_FILE), "ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "tidelog.runtime.links", arguments],

@@ -10,7 +10,7 @@ healed, however late: as in a network, an end of the connection is news that wai
 
 Nodes are led here by `peer.address.overrides`. Listening sockets are inherited, so ports are known before it starts.
 It is told what to do by lines of JSON on a port of its own, and ends by itself when the cluster's state file no longer
-names it: whoever started it may have been killed.
+names it, or when it has none and its parent is gone: whoever started it may have been killed.
 """
 
 from __future__ import annotations
@@ -338,6 +338,8 @@ def main(words: list[str]) -> None:
     control = socket.socket(fileno=arguments["control"])
 
     def is_wanted() -> bool:
+        if arguments["state_file"] is None:
+            return bool(os.getppid() == arguments["parent"])
         try:
             with open(arguments["state_file"], encoding="utf-8") as file:
                 return bool(json.load(file)["links"]["pid"] == os.getpid())
