@@ -49,7 +49,6 @@ FORBIDDEN_CALLS_IN_PURE_ROOMS = frozenset({"open", "print", "input", "breakpoint
 
 OUTSIDE_PACKAGES: Mapping[str, frozenset[str]] = {
     "wire": frozenset({"crc32c", "cramjam"}),
-    "runtime": frozenset({"uvloop"}),
     "spark": frozenset({"pyspark", "pyarrow", "pandas", "numpy", "numba", "delta", "cramjam", "crc32c"}),
     "cli": frozenset({"confluent_kafka"}),
     "verify": frozenset({"confluent_kafka"}),
