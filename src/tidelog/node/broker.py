@@ -22,6 +22,9 @@ from tidelog.replica.housekeeping import Housekeeping
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
 
+STILL_LISTED_MS = 3_000
+"""How long clients are still told where a fenced broker was."""
+
 
 class Broker:
     """Turns changes of the metadata into changes of the replicas and of the settings in force."""
@@ -51,6 +54,8 @@ class Broker:
         self._topic_configs: dict[str, TopicConfig] = {}
         self.coordinators: dict[str, Coordinator[Any]] = {}
         """By the topic that holds their state."""
+        self._fenced_at_ms: dict[int, int] = {}
+        """When each broker was last seen to be fenced."""
         self._fetchers: dict[int, Fetcher] = {}
         """The streams that copy partitions, by the leader's node id."""
 
@@ -135,6 +140,10 @@ class Broker:
                 partition = changed.partitions.get(index) if changed is not None else None
                 if changed is not None and partition is not None:
                     self._follow(changed, index, partition)
+        for broker_id, before in delta.brokers.items():
+            after = image.brokers.get(broker_id)
+            if before is not None and not before.fenced and after is not None and after.fenced:
+                self._fenced_at_ms[broker_id] = self._outbox.now_ms
         if delta.brokers:
             for replica in self.replicas.partitions.values():
                 self.replicas.grow_isr(replica)
@@ -187,6 +196,16 @@ class Broker:
             fetcher = Fetcher(self.node_id, leader_id, self._outbox, self.replicas, self._broker_epoch, self.address_of)
             self._fetchers[leader_id] = fetcher
         return fetcher
+
+    def is_just_fenced(self, broker_id: int) -> bool:
+        """Whether a broker has been out of service for so short a time that clients may still hold on to it."""
+        fenced_at_ms = self._fenced_at_ms.get(broker_id)
+        return fenced_at_ms is not None and self._outbox.now_ms - fenced_at_ms < STILL_LISTED_MS
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether any leader is doubted."""
+        return any(self.is_doubted(leader_id) for leader_id in self._fetchers)
 
     def is_doubted(self, leader_id: int) -> bool:
         """Whether the connection to a leader that we copy from broke just now, so that it is probably dead."""

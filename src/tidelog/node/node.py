@@ -82,6 +82,10 @@ class Node:
         """Fetches that wait for bytes, by connection."""
         self.woken_fetches: dict[Any, None] = {}
         """Those that may have enough now: looked at once each, at the end of the step."""
+        self.metadata_askers: set[int] = set()
+        """Connections on which Metadata was asked for before."""
+        self.waiting_for_leaders: dict[Any, None] = {}
+        """Metadata requests that wait for the successor of a leader that is probably dead."""
         self._control_connections: dict[int, int] = {}
         """The connection that each broker's last heartbeat came by."""
         self.incarnation_id = self.outbox.chance.uuid()
@@ -233,6 +237,7 @@ class Node:
             fetch.look_again()
 
     def _connection_closed(self, event: ConnectionClosed) -> None:
+        self.metadata_askers.discard(event.connection_id)
         for fetch in list(self.parked_fetches.get(event.connection_id, ())):
             fetch.drop()
         for broker_id, connection_id in self._control_connections.items():
@@ -403,6 +408,8 @@ class Node:
         self.group_topics.note(delta)
         if self.broker.loaded:
             self.broker.apply(delta)
+        for wait in list(self.waiting_for_leaders):
+            wait.look_again()
             if delta.topics_deleted:
                 self.groups.topics_deleted(topic.name for topic in delta.topics_deleted.values())
         self.lifecycle.metadata_applied()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
+from tidelog.events import CONNECTION_REFUSED
 from tidelog.outbox import Outbox
 from tidelog.replica import copying
 from tidelog.replica.partition import Partition, Role
@@ -26,6 +27,8 @@ LIST_OFFSETS_VERSION = 9
 LATEST, EARLIEST_LOCAL = -1, -4
 MAX_UNDER_WAY = 2
 FIRST_DELAY_MS = 20
+DOUBT_MS = 500
+"""About the time a controller takes to replace a leader whose connection broke."""
 CHANNEL = "replica"
 SIDE_CHANNEL = "replica-side"
 """Questions that must not wait behind a parked fetch."""
@@ -93,6 +96,8 @@ class Fetcher:
         self._failures = 0
         self._paused = False
         self._scheduled = False
+        self.doubted_until_ms = 0
+        """Until then nobody should be sent to this leader: the connection to it broke just now."""
 
     def __len__(self) -> int:
         return len(self._copies)
@@ -198,6 +203,7 @@ class Fetcher:
         if generation != self._generation:
             return
         self._under_way -= 1
+        self._judge_leader(error)
         if error is not None or response.error_code != ErrorCode.NONE:
             self._start_anew()
             if error is not None or response.error_code not in FORGET_SESSION:
@@ -222,6 +228,19 @@ class Fetcher:
                 ):
                     self._take(copy, data)
         self._schedule()
+
+    def _judge_leader(self, error: str | None) -> None:
+        """A connection that breaks is the first sign of a leader's death, long before the controller has decided.
+
+        It may as well be our network, so the doubt is short; it lasts while nobody listens at the leader's address.
+        """
+        if error is None:
+            self.doubted_until_ms = 0
+        elif error == CONNECTION_REFUSED:
+            backoff_ms = self._replicas.config.replica_fetch_backoff_ms
+            self.doubted_until_ms = self._outbox.now_ms + backoff_ms + DOUBT_MS
+        elif not self._failures:
+            self.doubted_until_ms = self._outbox.now_ms + DOUBT_MS
 
     def _start_anew(self) -> None:
         """The next fetch opens a session with everything in it."""

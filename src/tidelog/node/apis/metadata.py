@@ -13,6 +13,8 @@ from tidelog.controller.entities import Topic
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
 from tidelog.node.topic_view import is_internal_topic, offline_replicas, visible_leader
+from tidelog.outbox import Timer
+from tidelog.replica.fetcher import DOUBT_MS
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.wire.messages.metadata import (
@@ -32,15 +34,18 @@ ALL_BY_EMPTY_LIST_VERSION = 0
 NULLABLE_NAME_VERSION = 12
 OFFLINE_LEADER_VERSION = 1
 CREATE_TOPICS_VERSION = 7
+MAX_WAITING = 10_000
+"""Requests that may wait for a leader's successor; a further one is answered with what is known."""
+ASKED_AGAIN_MS = 20
+"""A client that asks again has often just lost its leader's connection, and ours breaks in the same moment: the answer
+waits until we have seen that too, or the client would be sent back to a dead leader."""
 
 
 def handle(node: Node, request: Request) -> MetadataResponse | None:
     """Answer from the image, after making topics that are missing where that is allowed."""
     body = request.body
     wants_all = body.topics is None or (not body.topics and request.api_version == ALL_BY_EMPTY_LIST_VERSION)
-    if wants_all:
-        return _answer(node, request, list(node.image.topics.values()), [])
-    if body.allow_auto_topic_creation and node.config.auto_create_topics_enable:
+    if not wants_all and body.allow_auto_topic_creation and node.config.auto_create_topics_enable:
         missing = [
             topic.name
             for topic in body.topics
@@ -49,7 +54,71 @@ def handle(node: Node, request: Request) -> MetadataResponse | None:
         if missing:
             _create(node, request, missing)
             return None
-    return _answer_wanted(node, request, {})
+    wait = _Wait(node, request, wants_all)
+    if request.connection_id in node.metadata_askers:
+        node.outbox.after(ASKED_AGAIN_MS, wait.begin)
+        return None
+    node.metadata_askers.add(request.connection_id)
+    wait.begin()
+    return None
+
+
+class _Wait:
+    """A request that waits a moment for the successor of a leader whose connection broke just now.
+
+    A client asks because its own connection to that leader broke. Sent back to it, or told that there is none, some
+    clients wait a second before they ask again; the controller needs a fraction of that.
+    """
+
+    __slots__ = ("_node", "_request", "_timer", "_wants_all")
+
+    def __init__(self, node: Node, request: Request, wants_all: bool) -> None:
+        self._node = node
+        self._request = request
+        self._wants_all = wants_all
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """Answer now, or when the leaders are known, or when that takes too long."""
+        waiting = self._node.waiting_for_leaders
+        if len(waiting) >= MAX_WAITING or not self._is_in_doubt():
+            self._answer()
+            return
+        waiting[self] = None
+        self._timer = self._node.outbox.after(DOUBT_MS, self._give_up)
+
+    def look_again(self) -> None:
+        """The metadata changed."""
+        if not self._is_in_doubt():
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._node.waiting_for_leaders.pop(self, None)
+        self._answer()
+
+    def _is_in_doubt(self) -> bool:
+        node = self._node
+        if not node.broker.has_doubts:
+            return False
+        if self._wants_all:
+            topics: list[Topic | None] = list(node.image.topics.values())
+        else:
+            topics = [
+                node.image.topics.get(one.topic_id) if one.topic_id != ZERO_UUID else node.image.topic(one.name)
+                for one in self._request.body.topics
+            ]
+        leaders = {part.leader for topic in topics if topic is not None for part in topic.partitions.values()}
+        return any(node.broker.is_doubted(leader) for leader in leaders)
+
+    def _answer(self) -> None:
+        node, request = self._node, self._request
+        if self._wants_all:
+            answer = _answer(node, request, list(node.image.topics.values()), [])
+        else:
+            answer = _answer_wanted(node, request, {})
+        node.outbox.reply(request.connection_id, request.slot, answer)
 
 
 def _create(node: Node, request: Request, names: list[str]) -> None:
@@ -99,7 +168,9 @@ def _answer(node: Node, request: Request, topics: list[Topic], failed: list[Meta
     brokers = []
     for broker_id, broker in sorted(node.image.brokers.items()):
         endpoint = broker.endpoint(request.listener)
-        if endpoint is not None and not broker.fenced:
+        # One that was fenced just now is still listed, unlike in Kafka: librdkafka forgets a broker that is missing,
+        # and when that comes together with a new leader it may lose the way for a second.
+        if endpoint is not None and (not broker.fenced or node.broker.is_just_fenced(broker_id)):
             brokers.append(
                 MetadataResponseBroker(node_id=broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
@@ -115,6 +186,8 @@ def _describe(node: Node, request: Request, topic: Topic) -> MetadataResponseTop
     partitions = []
     for index, partition in sorted(topic.partitions.items()):
         leader, code = visible_leader(node.image, partition, request.listener)
+        if leader >= 0 and node.broker.is_doubted(leader):
+            leader, code = -1, ErrorCode.LEADER_NOT_AVAILABLE
         partitions.append(
             MetadataResponsePartition(
                 error_code=code,

@@ -1,0 +1,51 @@
+"""What clients are told in the moment a leader dies: never to go back to it, and its successor as soon as there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sim.test_three_nodes import TOPIC, Cluster, started
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+
+def ask_metadata(cluster: Cluster, node_id: int) -> Any:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
+    return cluster.ask(node_id, ApiKey.METADATA, 12, request)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_client_that_asks_at_a_leaders_death_hears_of_the_next_leader(seed: int) -> None:
+    cluster = started(seed)
+    cluster.produce(b"a")
+    assert cluster.world.run_until(lambda: cluster.isr() == {1, 2, 3})
+    cluster.world.run_for(1_000)
+    dead = cluster.leader()
+    asked = next(one for one in cluster.node_ids if one != dead)
+    cluster.world.kill(dead)
+    cluster.world.run_for(10)  # the broken connections are seen, long before the controller has decided
+    killed_ms = cluster.world.now_ms
+    assert cluster.leader() == dead
+    answer = ask_metadata(cluster, asked)
+    waited_ms = cluster.world.now_ms - killed_ms
+    assert answer.topics[0].partitions[0].leader_id != dead, "a client must not be sent back to a dead leader"
+    assert waited_ms <= 600
+    if answer.topics[0].partitions[0].leader_id < 0:
+        # The controller died with it: that takes longer, and the client asks again.
+        assert cluster.world.run_until(lambda: cluster.leader() not in (dead, -1))
+        answer = ask_metadata(cluster, asked)
+    assert answer.topics[0].partitions[0].leader_id == cluster.leader()
+    assert dead in {broker.node_id for broker in answer.brokers}, "listed a little longer: clients still hold on to it"
+    cluster.world.run_for(10_000)
+    assert dead not in {broker.node_id for broker in ask_metadata(cluster, asked).brokers}
+
+
+def test_without_a_death_nobody_waits() -> None:
+    cluster = started(1)
+    cluster.world.run_for(1_000)
+    for _ in range(3):
+        before_ms = cluster.world.now_ms
+        assert ask_metadata(cluster, 1).topics[0].partitions[0].leader_id == cluster.leader()
+        assert cluster.world.now_ms - before_ms < 100
