@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from tidelog.client.connection import Connection
 from tidelog.errors import KafkaError, TidelogError
-from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan, plan_cluster
+from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan, check_ports, plan_cluster
 from tidelog.runtime.formatting import check_cluster, prepare_cluster
 from tidelog.runtime.link_process import open_links
 from tidelog.runtime.links import PASSING, LinkChange, change_links
@@ -45,6 +45,7 @@ class LocalCluster:
         """Prepare the directories. `with_links`: nodes talk through links that can be cut, held and slowed."""
         self.plan: ClusterPlan = plan_cluster(directory, nodes, controllers, port or _free_base_port(nodes))
         configs = check_cluster(self.plan, settings or {})
+        check_ports(self.plan)
         os.makedirs(self.plan.directory, exist_ok=True)
         self._links = open_links(self.plan) if with_links else None
         prepare_cluster(self.plan, configs, None if self._links is None else self._links.overrides)
