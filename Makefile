@@ -50,6 +50,7 @@ format: setup ## let ruff write the code the one way
 
 docs: setup ## make the pages that are made from the code
 	@$(BIN)/python tools/generate_settings_page.py
+	@$(BIN)/python tools/generate_replication_page.py
 	@$(BIN)/python tools/generate_protocol_page.py
 
 bench: setup ## measure, side by side with Apache Kafka

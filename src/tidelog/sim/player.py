@@ -334,7 +334,8 @@ class Player:
             self.told += self._peek_told()
             self.traffic += self.stage.take_traffic()
             outcome, found = judge(self, words[1:])
-            return outcome
+            # Others may know of a leader or an ISR before the leader does: what a script does next is meant for it.
+            return outcome and (words[1] not in ("leader", "isr") or self.view().is_known_to_leader)
 
         if not self.stage.wait_until(is_so, PATIENCE_MS):
             return f"after {PATIENCE_MS // 1000} s it is still {found}"
@@ -356,7 +357,7 @@ class Player:
         self._shown = []
 
     def clock(self, words: Sequence[str]) -> None:
-        """Set a clock."""
+        """A machine's time goes wrong, by as much as is said."""
         self.stage.set_clock(self.node(words[0]), duration_ms(words[1].removeprefix("+")))
 
     def sweep(self, words: Sequence[str]) -> str:

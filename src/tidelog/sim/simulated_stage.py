@@ -123,7 +123,16 @@ class SimulatedStage:
             tuple(state.isr),
             tuple(state.eligible_leader_replicas),
             lanes,
+            self._is_known_to_leader(topic, index, state.leader, state.partition_epoch),
         )
+
+    def _is_known_to_leader(self, topic: str, index: int, leader: int, partition_epoch: int) -> bool:
+        process = None if leader < 0 else self.cluster.world.hosts[leader].process
+        if process is None:
+            return True
+        hosted = process.node.replicas.partitions.get((topic, index)) if process.alive else None
+        leadership = None if hosted is None else hosted.leadership
+        return leadership is not None and leadership.partition_epoch == partition_epoch
 
     def _replica(
         self, node_id: int, topic: str, index: int, leader: int, isr: Sequence[int], elr: Sequence[int]

@@ -61,6 +61,8 @@ class PartitionView:
     isr: tuple[int, ...]
     eligible: tuple[int, ...]
     lanes: tuple[ReplicaView, ...]
+    is_known_to_leader: bool
+    """Whether the leader itself has taken over what the metadata says; true where there is none."""
 
     def lane(self, node_id: int) -> ReplicaView:
         """The replica on one node."""

@@ -1,0 +1,163 @@
+"""The simulated outside does what a real one does: order is kept, silence is silence, time is each machine's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidelog.sim.clock import Clock
+from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.network import Connection
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.api_versions import ApiVersionsRequest
+
+
+def one_node(seed: int = 1) -> SimulatedCluster:
+    cluster = SimulatedCluster(seed)
+    cluster.start_all()
+    return cluster
+
+
+def ask(cluster: SimulatedCluster, connection: Connection, answers: list[Any], timeout_ms: int | None = None) -> None:
+    cluster.world.request(connection, ApiKey.API_VERSIONS, 3, ApiVersionsRequest(), answers.append, timeout_ms)
+
+
+def connect(cluster: SimulatedCluster) -> Connection:
+    connection = cluster.world.connect(1, source="c")
+    assert connection is not None
+    return connection
+
+
+def test_what_is_held_waits_and_keeps_its_order() -> None:
+    cluster = one_node()
+    passed: list[tuple[Any, bool]] = []
+    cluster.world.on_message = lambda message: passed.append((message.source, message.is_request))
+    connection, answers = connect(cluster), []
+    cluster.world.network.hold("c", 1)
+    for _ in range(3):
+        ask(cluster, connection, answers)
+    cluster.world.run_for(1_000)
+    assert answers == []
+    assert cluster.world.network.let("c", 1, count=2) == 2
+    cluster.world.run_for(100)
+    assert len(answers) == 2
+    cluster.world.network.release("c", 1)
+    cluster.world.run_for(100)
+    assert len(answers) == 3
+    assert [is_request for source, is_request in passed if source == "c"] == [True] * 3
+
+
+def test_a_cut_network_loses_nothing_that_is_sent_again_and_lets_nobody_in() -> None:
+    cluster = one_node()
+    connection, answers = connect(cluster), []
+    cluster.world.network.cut(1, "c")
+    assert cluster.world.is_cut("c", 1)
+    ask(cluster, connection, answers)
+    cluster.world.run_for(5_000)
+    assert answers == []
+    cluster.world.network.mend(1, "c")
+    cluster.world.run_for(100)
+    assert len(answers) == 1
+    assert not cluster.world.is_cut("c", 1)
+
+
+def test_who_waits_too_long_gives_the_connection_up() -> None:
+    cluster = one_node()
+    connection, answers = connect(cluster), []
+    cluster.world.network.hold(1, "c")
+    ask(cluster, connection, answers, timeout_ms=500)
+    ask(cluster, connection, answers, timeout_ms=60_000)
+    cluster.world.run_for(1_000)
+    assert answers == [None, None]
+    assert not connection.is_open
+
+
+def test_a_slow_link_takes_longer() -> None:
+    cluster = one_node()
+    connection, answers = connect(cluster), []
+    cluster.world.network.slow("c", 1, 300)
+    ask(cluster, connection, answers)
+    cluster.world.run_for(299)
+    assert answers == []
+    cluster.world.run_for(20)
+    assert len(answers) == 1
+
+
+def test_a_paused_process_keeps_its_connections_and_finds_its_requests_later() -> None:
+    cluster = one_node()
+    connection, answers = connect(cluster), []
+    cluster.world.pause(1)
+    ask(cluster, connection, answers)
+    cluster.world.run_for(20_000)
+    assert answers == []
+    assert connection.is_open
+    cluster.world.resume(1)
+    cluster.world.run_for(100)
+    assert len(answers) == 1
+
+
+def test_a_kill_is_seen_at_once_and_a_loss_of_power_is_not() -> None:
+    cluster = one_node()
+    connection, answers = connect(cluster), []
+    cluster.world.power_loss(1)
+    ask(cluster, connection, answers)
+    cluster.world.run_for(10_000)
+    assert answers == []
+    cluster.world.start(1)
+    cluster.world.run_for(10)
+    assert answers == [None], "a machine that is back resets what it knows nothing of"
+    connection, answers = connect(cluster), []
+    cluster.world.hosts[1].process.paused = True  # type: ignore[union-attr]
+    ask(cluster, connection, answers)
+    cluster.world.kill(1)
+    cluster.world.run_for(10)
+    assert answers == [None]
+
+
+@pytest.mark.parametrize("rate_ppm", [1_000_000, 900_000, 1_100_000, 333_333])
+def test_a_clock_wakes_when_it_reads_the_time_asked_for(rate_ppm: int) -> None:
+    clock = Clock(1_000)
+    clock.run_at(1_000, rate_ppm)
+    for local_ms in range(1_000, 3_000, 37):
+        true_ms = clock.when(local_ms)
+        assert clock.read(true_ms) >= local_ms
+        assert clock.read(true_ms - 1) < local_ms
+
+
+def test_a_clock_that_is_set_back_goes_on_at_half_speed_until_the_time_has_caught_up() -> None:
+    clock = Clock(0)
+    clock.jump(10_000, -4_000)
+    assert [clock.read(at_ms) for at_ms in (10_000, 12_000, 18_000, 19_000)] == [10_000, 11_000, 14_000, 15_000]
+    assert clock.when(11_000) == 12_000
+    clock.jump(20_000, 5_000)
+    assert clock.read(20_000) == 21_000
+
+
+@pytest.mark.parametrize("jump_ms", [-60_000, 60_000])
+def test_a_cluster_survives_a_clock_that_jumps(jump_ms: int) -> None:
+    cluster = SimulatedCluster(3, nodes=3)
+    cluster.start_all()
+    cluster.world.hosts[2].clock.jump(cluster.world.now_ms, jump_ms)
+    cluster.world.run_for(30_000)
+    assert all(cluster.is_running(one) for one in (1, 2, 3))
+
+
+def test_brokers_and_controllers_may_be_apart() -> None:
+    cluster = SimulatedCluster(4, brokers=(1, 2), controllers=(11, 12, 13))
+    cluster.start_all()
+    controller = cluster.active_controller()
+    assert controller is not None
+    assert controller[0] in (11, 12, 13)
+    assert sorted(cluster.newest_image().brokers) == [1, 2]
+
+
+def test_a_wiped_node_comes_back_empty_under_its_old_id() -> None:
+    cluster = SimulatedCluster(5, brokers=(1, 2), controllers=(11,))
+    cluster.start_all()
+    before = cluster.newest_image().brokers[1].log_dirs
+    cluster.world.kill(1)
+    cluster.wipe(1)
+    cluster.world.start(1)
+    assert cluster.world.run_until(lambda: cluster.is_running(1))
+    assert cluster.newest_image().brokers[1].log_dirs != before
