@@ -42,10 +42,14 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
+FREQUENT_SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "4000"}
+"""So that there are some: by default the first would come after an hour or 20 MB."""
+
+
 def _fill(peer: type[Node]) -> Iterator[Filled]:
     directory = Path(tempfile.mkdtemp(prefix=f"interop-{peer.peer}-"))
     try:
-        with peer(directory) as node:
+        with peer(directory, properties=FREQUENT_SNAPSHOTS) as node:
             contents = stock.fill(node)
         yield Filled(node, contents)
     finally:

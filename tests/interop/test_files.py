@@ -23,7 +23,7 @@ def test_every_file_of_a_stopped_node(filled: Filled) -> None:
 
 
 def test_there_was_something_to_judge(filled: Filled) -> None:
-    """Several segments with indexes worth the name, and producers in a snapshot: else the judge saw nothing."""
+    """Several segments with indexes worth the name, producers in a snapshot, snapshots of the metadata."""
     data = filled.node.data_directory
     assert len(list(data.glob("segments-0/*.log"))) >= 3
     assert max(each.stat().st_size for each in data.glob("segments-0/*.index")) > 100
@@ -31,6 +31,11 @@ def test_there_was_something_to_judge(filled: Filled) -> None:
     assert list(data.glob("segments-0/*.snapshot"))
     said = judge.dump(sorted(data.glob("segments-0/*.snapshot")))
     assert "producerId:" in said
+    snapshots = [each for each in data.glob("__cluster_metadata-0/*.checkpoint") if not each.name.startswith("0" * 20)]
+    assert snapshots
+    decoded = judge.dump(snapshots, "--cluster-metadata-decoder")
+    assert '"type":"PARTITION_RECORD"' in decoded
+    assert "SnapshotFooter" in decoded
 
 
 @pytest.fixture
