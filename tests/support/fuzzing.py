@@ -125,7 +125,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 )
 
 
-def is_harmful(frame: bytes) -> bool:
+def is_harmful(frame: bytes | bytearray) -> bool:
     """Whether this is, by chance, a sound order that would rightly disturb everybody."""
     if len(frame) < 4:
         return False

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -134,9 +134,8 @@ def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
-def wait_until(condition: object, timeout_s: float, what: str) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     """Call `condition` until it is true; AssertionError naming `what` when it stays false."""
-    assert callable(condition)
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
