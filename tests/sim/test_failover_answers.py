@@ -1,4 +1,4 @@
-"""What clients are told in the moment a leader dies: never to go back to it, and its successor as soon as there is one."""
+"""What clients are told the moment a leader dies: never to go back to it, and its successor once there is one."""
 
 from __future__ import annotations
 
