@@ -159,7 +159,7 @@ def frame_of(seed: int, number: int, generator: Generator) -> Frame:
     while True:
         source = chance.choice(recorded()) if chance.random() < 0.4 else generator.request(chance)
         frame = bytearray(source)
-        for _ in range(chance.choice((0, 1, 1, 1, 1, 2, 3))):
+        for _ in range(chance.choice((0, 0, 1, 1, 1, 2, 3))):
             if frame:
                 chance.choice(MUTATIONS)(chance, frame)
         if not is_harmful(frame):
