@@ -187,6 +187,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "passed": report.passed,
         "seed": report.plan.seed,
+        "topic": report.topic,
         "acknowledged": report.acknowledged,
         "seconds": report.seconds,
         "violations": {kind: report.counts[kind] for kind in _VERDICTS},

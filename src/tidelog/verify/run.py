@@ -89,6 +89,7 @@ class Report(NamedTuple):
     plan: Plan
     acknowledged: int
     seconds: float
+    topic: str
     faults: list[FaultOutcome]
     violations: list[Violation]
 
@@ -161,15 +162,19 @@ class _Run:
         outcomes = self._fault_outcomes(ledger, now_ms())
         ledger.close()
         self._judge(consumers)
-        return Report(plan, ledger.acknowledged, (ended_ms - started_ms) / 1000, outcomes, self._violations)
+        seconds = (ended_ms - started_ms) / 1000
+        return Report(plan, ledger.acknowledged, seconds, self._topic, outcomes, self._violations)
 
     # --- working ---
 
     def _create_topic(self) -> None:
         brokers = self._plan.nodes
         admin = AdminClient({"bootstrap.servers": self._bootstrap, **RETRY_SETTINGS})
-        if self._cluster is None:
-            brokers = len(admin.list_topics(timeout=_ADMIN_TIMEOUT_S).brokers)
+        try:
+            if self._cluster is None:
+                brokers = len(admin.list_topics(timeout=_ADMIN_TIMEOUT_S).brokers)
+        except KafkaException as error:
+            raise TidelogError(f"no broker answers at {self._bootstrap}: {error.args[0].str()}") from None
         wanted = NewTopic(
             self._topic,
             self._plan.partitions,
