@@ -408,10 +408,10 @@ class Node:
         self.group_topics.note(delta)
         if self.broker.loaded:
             self.broker.apply(delta)
-        for wait in list(self.waiting_for_leaders):
-            wait.look_again()
             if delta.topics_deleted:
                 self.groups.topics_deleted(topic.name for topic in delta.topics_deleted.values())
+        for wait in list(self.waiting_for_leaders):
+            wait.look_again()
         self.lifecycle.metadata_applied()
 
     def _events_leader(self) -> tuple[int, tuple[int, str, int] | None] | None:
