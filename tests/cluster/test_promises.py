@@ -70,8 +70,10 @@ def test_acks_1_loses_at_a_leaders_kill_and_the_ledger_names_it() -> None:
         followers = [node_id for node_id in cluster.node_ids if node_id != leader]
         for node_id in followers:
             cluster.pause(node_id)
-        lost = produce(cluster, "once", ["1:2", "1:3"], acks="1", enable_idempotence=False)
-        assert {entry.outcome for entry in lost} == {ACKNOWLEDGED}
+        # The first answers fetches that the followers had sent before: it may lie in their sockets. The second cannot.
+        in_the_air = produce(cluster, "once", ["1:2"], acks="1", enable_idempotence=False)
+        alone = produce(cluster, "once", ["1:3"], acks="1", enable_idempotence=False)
+        assert {entry.outcome for entry in (*in_the_air, *alone)} == {ACKNOWLEDGED}
         cluster.kill(leader)
         for node_id in followers:
             cluster.resume(node_id)
@@ -81,9 +83,10 @@ def test_acks_1_loses_at_a_leaders_kill_and_the_ledger_names_it() -> None:
         cluster.wait_ready(WAIT_S)
         wait_in_step(cluster, "once", 1)
         (log,) = read_final_log(cluster.bootstrap, "once", 1, WAIT_S)
-        found = compare([*safe, *lost, *after], [value_of(number) for number in log])
-        assert [entry.value for entry in found.lost] == ["1:2", "1:3"]
-        assert [value_of(number) for number in log] == ["1:0", "1:1", "1:4"], "the old leader has cut what it had alone"
+        values = [value_of(number) for number in log]
+        found = compare([*safe, *in_the_air, *alone, *after], values)
+        assert [entry.value for entry in found.lost] == (["1:3"] if "1:2" in values else ["1:2", "1:3"])
+        assert values == [one for one in ("1:0", "1:1", "1:2", "1:4") if one != "1:2" or one in values]
 
 
 def test_min_insync_replicas_with_one_and_two_brokers_gone() -> None:
