@@ -8,6 +8,10 @@ from tests.node.support import TOPIC, OneNode
 from tidelog.errors import ErrorCode
 from tidelog.groups.state import GroupsState
 from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -259,3 +263,89 @@ def settle(members: list[ClassicMember]) -> dict[str, bytes]:
     world = members[0].node.world
     assert world.run_until(lambda: all(sync.answers for _, sync in syncs), 60_000)
     return {member.member_id: bytes(sync.answer.assignment) for member, sync in syncs}
+
+
+class ConsumerMember:
+    """A client of the consumer protocol: it says what it has, and takes over what it is told."""
+
+    def __init__(
+        self,
+        node: GroupNode,
+        name: str,
+        *,
+        group: str = GROUP,
+        topics: list[str] | None = None,
+        pattern: str | None = None,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+    ) -> None:
+        self.node = node
+        self.group = group
+        self.member_id = name
+        self.topics = [TOPIC] if topics is None and pattern is None else topics
+        self.pattern = pattern
+        self.instance_id = instance_id
+        self.assignor = assignor
+        self.epoch = 0
+        self.owned: dict[bytes, list[int]] = {}
+        self.next: dict[bytes, list[int]] | None = None
+        """What it was told to have and has not taken over yet."""
+
+    def request(self, **more: Any) -> ConsumerGroupHeartbeatRequest:
+        partitions = [
+            ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=numbers)
+            for topic_id, numbers in self.owned.items()
+        ]
+        return ConsumerGroupHeartbeatRequest(
+            **{
+                "group_id": self.group,
+                "member_id": self.member_id,
+                "member_epoch": self.epoch,
+                "instance_id": self.instance_id,
+                "rebalance_timeout_ms": 30_000,
+                "subscribed_topic_names": self.topics,
+                "subscribed_topic_regex": self.pattern,
+                "server_assignor": self.assignor,
+                "topic_partitions": partitions if self.epoch else [],
+                **more,
+            }
+        )
+
+    def ask(self, **more: Any) -> Any:
+        return self.node.ask(1, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self.request(**more))
+
+    def beat(self, *, takes_over: bool = True, **more: Any) -> Any:
+        """One heartbeat: what it was told before is what it has now."""
+        if takes_over and self.next is not None:
+            self.owned, self.next = self.next, None
+        answer = self.ask(**more)
+        assert answer.error_code == 0, (ErrorCode(answer.error_code), answer.error_message)
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.next = {one.topic_id: list(one.partitions) for one in answer.assignment.topic_partitions}
+        return answer
+
+    def code(self, **more: Any) -> ErrorCode:
+        return ErrorCode(self.ask(**more).error_code)
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        """What it reads now."""
+        return {
+            (self.node.process(1).node.topic_name(topic_id) or "", number)
+            for topic_id, numbers in self.owned.items()
+            for number in numbers
+        }
+
+    def leave(self, epoch: int = -1) -> ErrorCode:
+        return self.code(member_epoch=epoch)
+
+
+def beat_until_settled(members: list[ConsumerMember], rounds: int = 8) -> None:
+    """Heartbeats in turn; at no moment do two members read the same partition."""
+    for _ in range(rounds):
+        for member in members:
+            member.beat()
+            read = [partition for one in members for partition in one.partitions]
+            assert len(read) == len(set(read)), "a partition has two owners"
+        members[0].node.pass_ms(600)

@@ -9,7 +9,7 @@ from tidelog.coordination.shard import Answer, KeyAndValue
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.groups import records
 from tidelog.groups.classic import rebalance
-from tidelog.groups.classic.group import State
+from tidelog.groups.classic.group import ClassicGroup, State
 from tidelog.groups.offsets import CommittedOffset, TopicPartition
 from tidelog.groups.state import GroupsState
 
@@ -95,7 +95,11 @@ def _check_committer(state: GroupsState, committer: Committer) -> None:
             )
         return  # a consumer that assigns its partitions itself: its first offset makes the group
     member = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
-    if member is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+    if (
+        isinstance(group, ClassicGroup)
+        and member is not None
+        and group.state in (State.STABLE, State.PREPARING_REBALANCE)
+    ):
         rebalance.keep_alive(state, group, member)
 
 
@@ -159,7 +163,7 @@ def delete_group(state: GroupsState, group_id: str, answer: Answer) -> None:
     group = state.groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not State.EMPTY:
+    if not (group.state is State.EMPTY if isinstance(group, ClassicGroup) else group.is_empty):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     state.write([*tombstones_of(state, group_id), *group.tombstones()], answer)
 

@@ -9,10 +9,14 @@ from tidelog.coordination.coordinator import Coordinator
 from tidelog.coordination.shard import ShardStatus
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.groups import records
+from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.join import Join, join
 from tidelog.groups.classic.liveness import Leaving, heartbeat, leave
 from tidelog.groups.classic.member import Reply
 from tidelog.groups.classic.sync import Sync, sync
+from tidelog.groups.consumer import classic_members
+from tidelog.groups.consumer.heartbeat import Beat
+from tidelog.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from tidelog.groups.state import GroupsState
 from tidelog.groups.topics import Topics
 from tidelog.outbox import Outbox
@@ -58,7 +62,10 @@ class Groups:
         group = state.groups.get(request.group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        sync(state, group, request, reply)
+        if isinstance(group, ClassicGroup):
+            sync(state, group, request, reply)
+        else:
+            classic_members.sync(state, group, request, reply)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Heartbeat of a member of the classic protocol."""
@@ -66,13 +73,26 @@ class Groups:
         group = state.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        return heartbeat(state, group, member_id, instance_id, generation)
+        if isinstance(group, ClassicGroup):
+            return heartbeat(state, group, member_id, instance_id, generation)
+        return classic_members.heartbeat(state, group, member_id, instance_id, generation)
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], left: Callable[[list[ErrorCode]], None]) -> None:
         """LeaveGroup; nobody is in a group that is not there."""
         state = self._members_of(group_id)
         group = state.groups.get(group_id)
-        left([ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving) if group is None else leave(state, group, leaving))
+        if group is None:
+            left([ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving))
+        elif isinstance(group, ClassicGroup):
+            left(leave(state, group, leaving))
+        else:
+            classic_members.leave(state, group, leaving, left)
+
+    def consumer_heartbeat(self, request: Beat, reply: Reply) -> None:
+        """ConsumerGroupHeartbeat: answered when what it changed is committed."""
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+        consumer_heartbeat(self.state_of(request.group_id), request, reply)
 
     def _members_of(self, group_id: str) -> GroupsState:
         """The state with a group that has members; those always have a name."""

@@ -10,6 +10,8 @@ from tidelog.coordination.shard import Answer, KeyAndValue, Shard
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.groups import records
 from tidelog.groups.classic.group import ClassicGroup
+from tidelog.groups.consumer import replay as consumer_replay
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.offsets import CommittedOffset, Offsets
 from tidelog.groups.positions import Positions
 from tidelog.groups.topics import Topics
@@ -19,7 +21,7 @@ from tidelog.wire.records.group_metadata import GroupMetadataKey
 from tidelog.wire.records.offset_commit import OffsetCommitKey
 from tidelog.wire.stored import decode_group_record
 
-Group = ClassicGroup
+Group = ClassicGroup | ConsumerGroup
 MAX_WAITING_ANSWERS = 10_000
 """Answers of one shard that may wait for their records to be committed; a further request is told to try again."""
 
@@ -123,6 +125,8 @@ class GroupsState:
             self._replay_offset(kind, content, batch)
         elif isinstance(kind, GroupMetadataKey):
             self._replay_group(kind.group, content, is_own=batch is None)
+        else:
+            consumer_replay.replay(self, kind, content)
 
     def _replay_offset(self, key: OffsetCommitKey, value: Any, batch: BatchHeader | None) -> None:
         if value is None:
@@ -155,11 +159,15 @@ class GroupsState:
     def loaded(self) -> None:
         """Sessions begin anew for members of groups that another coordinator looked after."""
         from tidelog.groups.classic import rebalance
+        from tidelog.groups.consumer import sessions
         from tidelog.groups.expiry import Expiry
 
         self.is_active = True
         for group in list(self.groups.values()):
-            rebalance.after_load(self, group)
+            if isinstance(group, ClassicGroup):
+                rebalance.after_load(self, group)
+            else:
+                sessions.after_load(self, group)
         self._expiry = Expiry(self)
         self._expiry.start()
 
@@ -171,5 +179,6 @@ class GroupsState:
         if self._expiry is not None:
             self._expiry.stop()
         for group in self.groups.values():
-            rebalance.turn_away(group)
+            if isinstance(group, ClassicGroup):
+                rebalance.turn_away(group)
             group.stop_timers()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.errors import ErrorCode, KafkaError
+from tidelog.groups import records
 from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
 from tidelog.groups.classic.member import Member, Protocols, Reply
@@ -13,6 +14,7 @@ from tidelog.wire.messages.join_group import JoinGroupResponse
 from tidelog.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from tidelog.groups.consumer.group import ConsumerGroup
     from tidelog.groups.state import GroupsState
 
 MEMBER_ID_REQUIRED_VERSION = 4
@@ -44,6 +46,10 @@ def join(state: GroupsState, request: Join, reply: Reply) -> None:
     if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
     group = state.groups.get(request.group_id)
+    if not isinstance(group, ClassicGroup | None):
+        group = _after_consumer_group(state, group, request, reply)
+        if group is None:
+            return
     if group is None:
         if request.member_id:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -62,6 +68,24 @@ def join(state: GroupsState, request: Join, reply: Reply) -> None:
     else:
         member = group.check_member(request.member_id, request.instance_id)
         _join_again(state, group, member, request, reply)
+
+
+def _after_consumer_group(state: GroupsState, group: ConsumerGroup, request: Join, reply: Reply) -> ClassicGroup | None:
+    """An empty group of the other protocol gives way; one with members takes the new one in, and answers."""
+    from tidelog.groups.consumer import classic_members
+
+    if not group.is_empty:
+        classic_members.join(state, group, request, reply)
+        return None
+    if request.member_id:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not request.protocol_type or not request.protocols:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    made = ClassicGroup(request.group_id, state.outbox.now_ms)
+    content = [*group.tombstones(), records.group_metadata(request.group_id, made.to_value({}))]
+    state.write(content, lambda _code: None)
+    state.groups[request.group_id] = made
+    return made
 
 
 def _create(state: GroupsState, group_id: str) -> ClassicGroup:

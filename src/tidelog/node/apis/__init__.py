@@ -10,6 +10,8 @@ from typing import Any
 
 from tidelog.node.apis import (
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     controller,
     delete_groups,
     delete_records,
@@ -43,6 +45,8 @@ Versions = Mapping[int, tuple[int, int]]
 
 _BROKER = (
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     delete_records,
     describe_cluster,

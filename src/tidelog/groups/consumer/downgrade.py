@@ -1,0 +1,64 @@
+"""A group in which only members of the classic protocol are left becomes a classic one again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidelog.coordination.shard import Answer
+from tidelog.groups import records as classic_records
+from tidelog.groups.classic import rebalance
+from tidelog.groups.classic.group import ClassicGroup, State
+from tidelog.groups.classic.member import Member
+from tidelog.groups.consumer import embedded
+from tidelog.groups.consumer.group import ConsumerGroup
+from tidelog.groups.consumer.member import ConsumerMember
+
+if TYPE_CHECKING:
+    from tidelog.groups.state import GroupsState
+
+DOWNGRADING_POLICIES = ("downgrade", "bidirectional")
+
+
+def can_downgrade(state: GroupsState, left: dict[str, ConsumerMember]) -> bool:
+    """Whether these members make a classic group."""
+    return (
+        bool(left)
+        and all(member.classic is not None for member in left.values())
+        and state.config.group_consumer_migration_policy in DOWNGRADING_POLICIES
+        and len(left) <= state.config.group_max_size
+    )
+
+
+def downgrade(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember], answer: Answer) -> None:
+    """The group's epoch is the generation, the target the assignment; then a rebalance shares out what is free."""
+    made = _as_classic(state, group, left)
+    content = [*group.tombstones(), classic_records.group_metadata(made.group_id, made.to_value(made.assignments()))]
+    state.write(content, answer)
+    state.groups[made.group_id] = made
+    rebalance.after_load(state, made)
+    if made.state is State.STABLE:
+        rebalance.prepare(state, made, "the last member of the consumer protocol left")
+
+
+def _as_classic(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember]) -> ClassicGroup:
+    made = ClassicGroup(group.group_id, state.outbox.now_ms)
+    made.protocol_type = group.protocol_type
+    made.generation = group.epoch
+    for one in left.values():
+        assert one.classic is not None
+        version = embedded.version_of(one.classic.protocols[0][1])
+        made.add(
+            Member(
+                one.member_id,
+                one.instance_id,
+                one.client_id,
+                one.client_host,
+                one.rebalance_timeout_ms,
+                one.classic.session_timeout_ms,
+                one.classic.protocols,
+                embedded.write_assignment(group.target_of(one.member_id), state.topics, version),
+            )
+        )
+    made.protocol = made.select_protocol()
+    made.state = State.STABLE
+    return made

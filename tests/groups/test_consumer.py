@@ -1,0 +1,235 @@
+"""The consumer protocol: one owner a partition at any moment, members that wait for each other, and fencing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.groups.support import GROUP, ConsumerMember, GroupNode, beat_until_settled
+from tests.node.support import TOPIC
+from tidelog.errors import ErrorCode
+from tidelog.groups.consumer.group import ConsumerGroup, State
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tidelog.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
+
+
+@pytest.fixture
+def node() -> GroupNode:
+    return GroupNode(
+        group_consumer_heartbeat_interval_ms="500",
+        group_consumer_min_heartbeat_interval_ms="500",
+        group_consumer_session_timeout_ms="10000",
+        group_consumer_min_session_timeout_ms="10000",
+    )
+
+
+def group_of(node: GroupNode) -> ConsumerGroup:
+    group = node.state().groups[GROUP]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+def counts(members: list[ConsumerMember]) -> list[int]:
+    return sorted(len(member.partitions) for member in members)
+
+
+def test_members_come_and_go_and_all_is_read_once(node: GroupNode) -> None:
+    members = [ConsumerMember(node, "a")]
+    beat_until_settled(members, 2)
+    assert counts(members) == [4]
+    members.append(ConsumerMember(node, "b"))
+    beat_until_settled(members)
+    assert counts(members) == [2, 2]
+    members.append(ConsumerMember(node, "c"))
+    beat_until_settled(members)
+    assert counts(members) == [1, 1, 2]
+    assert group_of(node).state is State.STABLE
+    kept = members[0].partitions
+    assert members[2].leave() is ErrorCode.NONE
+    members.pop()
+    beat_until_settled(members)
+    assert counts(members) == [2, 2]
+    assert kept <= members[0].partitions, "one that leaves does not move what others have"
+
+
+def test_a_partition_is_handed_over_only_when_it_was_given_up(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
+    beat_until_settled([first], 2)
+    second.beat()
+    node.pass_ms(1_100)
+    for _ in range(5):
+        first.beat(takes_over=False)  # it is told, and has not let go yet
+        assert second.beat().assignment is None or not second.next
+        assert second.partitions == set()
+        node.pass_ms(600)
+    first.beat()
+    beat_until_settled([first, second], 4)
+    assert counts([first, second]) == [2, 2]
+
+
+def test_one_that_does_not_let_go_is_fenced_after_its_rebalance_timeout(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
+    beat_until_settled([first], 2)
+    second.beat()
+    node.pass_ms(1_100)
+    for _ in range(5):
+        first.beat(takes_over=False, rebalance_timeout_ms=5_000)
+        second.beat()
+        node.pass_ms(900)
+    node.pass_ms(2_000)
+    assert first.code() is ErrorCode.UNKNOWN_MEMBER_ID
+    beat_until_settled([second], 3)
+    assert counts([second]) == [4]
+
+
+def test_a_silent_member_is_taken_out(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
+    beat_until_settled([first, second])
+    for _ in range(4):
+        node.pass_ms(3_000)
+        first.beat()
+    beat_until_settled([first], 3)
+    assert counts([first]) == [4]
+    assert second.code() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_wrong_requests_are_told_so_and_change_nothing(node: GroupNode) -> None:
+    member, guest = ConsumerMember(node, "a"), ConsumerMember(node, "guest")
+    beat_until_settled([member, guest])
+    guest.leave()
+    beat_until_settled([member], 3)
+    epoch = group_of(node).epoch
+    assert epoch > 2
+    for wrong, code in (
+        ({"member_epoch": member.epoch + 1}, ErrorCode.FENCED_MEMBER_EPOCH),
+        ({"member_epoch": member.epoch - 1, "topic_partitions": None}, ErrorCode.FENCED_MEMBER_EPOCH),
+        ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"group_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"group_id": "missing"}, ErrorCode.GROUP_ID_NOT_FOUND),
+        ({"instance_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"instance_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_epoch": -3}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": -2}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0, "rebalance_timeout_ms": -1}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0, "topic_partitions": None}, ErrorCode.INVALID_REQUEST),
+        ({"member_epoch": 0, "topic_partitions": [], "subscribed_topic_names": []}, ErrorCode.INVALID_REQUEST),
+        ({"server_assignor": "other"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
+        ({"subscribed_topic_regex": "("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+        ({"subscribed_topic_regex": r"(a)\1"}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+    ):
+        request: dict[str, Any] = dict(wrong)
+        assert member.code(**request) is code, wrong
+    assert (group_of(node).epoch, set(group_of(node).members)) == (epoch, {"a"})
+    assert node.commit({0: 1}, member_id="a", generation_id_or_member_epoch=epoch + 1) == {
+        0: ErrorCode.STALE_MEMBER_EPOCH
+    }
+    assert node.commit({0: 1}, member_id="b", generation_id_or_member_epoch=epoch) == {0: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert node.commit({0: 1}) == {0: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert node.fetch_offsets([0], member_id="a", member_epoch=epoch + 1).error_code == ErrorCode.STALE_MEMBER_EPOCH
+    assert node.committed() == {}
+    assert node.commit({0: 1}, member_id="a", generation_id_or_member_epoch=member.epoch) == {0: 0}
+    assert member.code() is ErrorCode.NONE
+
+
+def test_a_lost_answer_does_not_fence(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
+    beat_until_settled([first], 2)
+    beat_until_settled([first, second])
+    epoch = first.epoch
+    second.leave()
+    node.pass_ms(1_100)
+    first.ask()  # raises the epoch; the answer is lost
+    assert group_of(node).members["a"].epoch > epoch
+    first.beat()
+    assert first.epoch > epoch
+
+
+def test_a_full_group_takes_nobody_in() -> None:
+    node = GroupNode(group_consumer_max_size="1")
+    ConsumerMember(node, "a").beat()
+    assert ConsumerMember(node, "b").code() is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_new_partitions_and_topics_are_found(node: GroupNode) -> None:
+    named, by_pattern = ConsumerMember(node, "a"), ConsumerMember(node, "b", pattern="ev.*|or(der)?s")
+    beat_until_settled([named, by_pattern])
+    assert counts([named, by_pattern]) == [2, 2]
+    node.create("orders", 2)
+    node.create("unrelated", 2)
+    grown = CreatePartitionsTopic(name=TOPIC, count=6, assignments=None)
+    request = CreatePartitionsRequest(topics=[grown], timeout_ms=1_000)
+    assert node.ask(1, ApiKey.CREATE_PARTITIONS, 3, request).results[0].error_code == 0
+    node.pass_ms(1_100)
+    beat_until_settled([named, by_pattern])
+    assert counts([named, by_pattern]) == [4, 4]
+    assert {topic for topic, _ in by_pattern.partitions} == {TOPIC, "orders"}
+    assert {topic for topic, _ in named.partitions} == {TOPIC}
+
+
+def test_the_range_assignor_keeps_numbers_together(node: GroupNode) -> None:
+    node.create("other", 4)
+    members = [ConsumerMember(node, name, topics=[TOPIC, "other"], assignor="range") for name in "ab"]
+    beat_until_settled(members)
+    assert members[0].partitions == {(topic, number) for topic in (TOPIC, "other") for number in (0, 1)}
+
+
+def test_a_group_survives_a_kill_of_its_coordinator(node: GroupNode) -> None:
+    members = [ConsumerMember(node, "a"), ConsumerMember(node, "b", pattern="ev.*")]
+    beat_until_settled(members)
+    before, epoch = [member.partitions for member in members], group_of(node).epoch
+    node.restart()
+    for member in members:
+        assert member.beat().member_epoch == epoch
+    assert [member.partitions for member in members] == before
+    assert group_of(node).state is State.STABLE
+    node.pass_ms(11_000)
+    assert members[0].code() is ErrorCode.UNKNOWN_MEMBER_ID, "sessions run on the new coordinator too"
+
+
+def test_a_static_member_keeps_its_place_while_it_is_away(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a", instance_id="one"), ConsumerMember(node, "b", instance_id="two")
+    beat_until_settled([first, second])
+    place, epoch = second.partitions, group_of(node).epoch
+    returned = ConsumerMember(node, "c", instance_id="two")
+    assert returned.code() is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert second.leave(-2) is ErrorCode.NONE
+    beat_until_settled([first], 3)
+    beat_until_settled([first, returned], 3)
+    assert returned.partitions == place
+    assert group_of(node).epoch == epoch, "no rebalance"
+    assert second.code(member_epoch=epoch) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_member_that_was_away_too_long_begins_again(node: GroupNode) -> None:
+    member = ConsumerMember(node, "a")
+    beat_until_settled([member], 2)
+    again = ConsumerMember(node, "a")
+    beat_until_settled([again], 2)
+    assert counts([again]) == [4]
+
+
+def test_groups_are_described_and_deleted(node: GroupNode) -> None:
+    member = ConsumerMember(node, "a", pattern="ev.*")
+    beat_until_settled([member], 2)
+    request = ConsumerGroupDescribeRequest(group_ids=[GROUP, "missing"])
+    known, missing = node.ask(1, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request).groups
+    assert (known.group_state, known.assignor_name, known.group_epoch) == ("Stable", "uniform", known.assignment_epoch)
+    (told,) = known.members
+    assert (told.member_id, told.subscribed_topic_regex, told.member_type) == ("a", "ev.*", 1)
+    assert [(one.topic_name, one.partitions) for one in told.assignment.topic_partitions] == [(TOPIC, [0, 1, 2, 3])]
+    assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    deletion = DeleteGroupsRequest(groups_names=[GROUP])
+    assert node.ask(1, ApiKey.DELETE_GROUPS, 2, deletion).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    assert node.ask(1, ApiKey.DELETE_GROUPS, 2, deletion).results[0].error_code == 0
+    node.restart()
+    assert GROUP not in node.state().groups
+
+
+def test_the_protocol_can_be_turned_off() -> None:
+    node = GroupNode(group_coordinator_rebalance_protocols="classic")
+    assert ConsumerMember(node, "a").code() is ErrorCode.UNSUPPORTED_VERSION
