@@ -191,12 +191,13 @@ class LocalCluster:
         replicas = self.replicas(topic)
         for partition in range(partitions):
             held = replicas.get(partition, {})
-            if len(held) < len(self.node_ids):
-                return f"{topic}-{partition}: only nodes {sorted(held)} answer for it"
             leaders = [replica for replica in held.values() if replica["role"] == "leader"]
             if len(leaders) != 1:
                 return f"{topic}-{partition}: {len(leaders)} nodes lead it"
-            if len(leaders[0]["isr"]) < len(held):
+            assigned = 1 + len(leaders[0]["followers"])
+            if len(held) != assigned:
+                return f"{topic}-{partition}: nodes {sorted(held)} answer for its {assigned} replicas"
+            if len(leaders[0]["isr"]) < assigned:
                 return f"{topic}-{partition}: in sync are {leaders[0]['isr']}"
             ends = {replica["log_end_offset"] for replica in held.values()}
             if len(ends) > 1 or {replica["high_watermark"] for replica in held.values()} != ends:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 
 from tidelog.errors import CorruptionError, KafkaError
 from tidelog.verify.judge import StoredBatch
@@ -25,3 +26,12 @@ def stored_batches(data_directory: str, topic: str, partition: int) -> list[Stor
         except KafkaError as error:
             raise CorruptionError(f"{directory}/{name}: {error}") from None
     return found
+
+
+def stored_replicas(data_directories: Mapping[int, str], topic: str, partition: int) -> dict[int, list[StoredBatch]]:
+    """The same for every node that holds the partition, by node id."""
+    return {
+        node_id: stored_batches(directory, topic, partition)
+        for node_id, directory in data_directories.items()
+        if os.path.isdir(os.path.join(directory, f"{topic}-{partition}"))
+    }

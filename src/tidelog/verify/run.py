@@ -23,7 +23,7 @@ from tidelog.errors import CorruptionError, TidelogError
 from tidelog.ledger import Entry
 from tidelog.verify.cluster import LocalCluster
 from tidelog.verify.faults import LINK_KINDS, Fault, Faults
-from tidelog.verify.files import stored_batches
+from tidelog.verify.files import stored_replicas
 from tidelog.verify.gaps import Gap
 from tidelog.verify.judge import Violation, judge_ledger, judge_replicas, judge_seen
 from tidelog.verify.workload import (
@@ -308,13 +308,13 @@ class _Run:
             if faults:
                 text = f"node {node_id} printed {len(faults)} lines of a fault of its own, the last: {faults[-1]}"
                 self._violations.append(Violation("died", -1, text))
+        directories = {node_id: cluster.plan_of(node_id).data_directory for node_id in cluster.node_ids}
         for partition, log in enumerate(logs):
             try:
-                stored = {
-                    node_id: stored_batches(cluster.plan_of(node_id).data_directory, self._topic, partition)
-                    for node_id in cluster.node_ids
-                }
+                stored = stored_replicas(directories, self._topic, partition)
             except (CorruptionError, OSError) as error:
                 self._violations.append(Violation("differing", partition, str(error)))
                 continue
+            if len(stored) != min(3, len(directories)):
+                self._violations.append(Violation("differing", partition, f"only nodes {list(stored)} hold it"))
             self._violations += judge_replicas(partition, stored, len(log))
