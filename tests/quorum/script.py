@@ -5,6 +5,7 @@ Commands:
     machine 4 [broker]         one more, not a voter
     slow 1 2000                its disk takes so many ms to flush
     start 1 2 | kill 1 | power-loss 1 | wipe 1 | pause 1 | resume 1
+    damage 1                   a bit of the last batch of its log turns around
     cut 1-2 | silence 1-2      break a link, with or without the ends noticing (1>2: one way); heal mends all
     run 500                    let 500 ms pass
     leader [30000]             let time pass until a leader may serve, at most so long
@@ -25,7 +26,7 @@ from typing import Any
 from tests.quorum.world import World, record
 from tidelog.errors import ErrorCode, TidelogError
 from tidelog.quorum import QuorumSettings, RoleName
-from tidelog.quorum.metadata_log import TOPIC
+from tidelog.quorum.metadata_log import DIRECTORY, TOPIC
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages import describe_quorum
 
@@ -76,6 +77,11 @@ class Script:
 
     def do_slow(self, node_id: str, delay_ms: str) -> None:
         self.world.nodes[int(node_id)].flush_delay_ms = (int(delay_ms), int(delay_ms))
+
+    def do_damage(self, node_id: str) -> None:
+        disk = self.world.nodes[int(node_id)].disk
+        path = f"{DIRECTORY}/00000000000000000000.log"
+        disk.flip_bit(path, disk.size(path) - 3)
 
     def do_pause(self, node_id: str) -> None:
         self.world.nodes[int(node_id)].paused = True

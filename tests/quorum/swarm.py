@@ -52,7 +52,7 @@ class CheckedWorld(World):
 
     def may_hurt(self, node: Node) -> bool:
         """Whether this node's disk may lose bytes now: the voters hurt stay a minority until they caught up."""
-        voter_sets = [other.quorum.voters for other in self.nodes.values() if other.up and len(other.quorum.voters)]
+        voter_sets = [other.quorum.voters for other in self.nodes.values() if len(other.quorum.voters)]
         for hurt_id, end_offset in list(self.hurt.items()):
             hurt = self.nodes[hurt_id]
             healed = hurt.up and not hurt.halted and hurt.life > self.hurt_in_life[hurt_id]

@@ -39,6 +39,16 @@ LISTENER = "CONTROLLER"
 CLUSTER = "a-cluster"
 
 
+SHOWN = (
+    "quorum-truncated",
+    "quorum-majority-lost",
+    "quorum-snapshot",
+    "quorum-snapshot-download",
+    "quorum-records-lost",
+    "quorum-records-regained",
+)
+
+
 def address(node_id: int) -> tuple[str, int]:
     return f"host{node_id}", 9000 + node_id
 
@@ -448,7 +458,7 @@ class World:
         self.lines.append(line)
 
     def told(self, node: Node, effect: Tell) -> None:
-        if effect.kind in ("quorum-truncated", "quorum-majority-lost", "quorum-snapshot", "quorum-snapshot-download"):
+        if effect.kind in SHOWN:
             fields = ", ".join(f"{name} {value}" for name, value in effect.fields.items())
             self.say(f"{node.id} {effect.kind}: {fields}")
 

@@ -30,8 +30,8 @@ from tidelog.wire.messages.vote import VoteRequest, VoteResponse
 VOTE_VERSION = 2
 BACKOFF_BASE_MS = 100
 EARLY_DELAY_DIVISOR = 10
-"""A broken connection to the leader is answered within the election timeout over this, at random, so that two do not
-ask at once."""
+"""A start and a broken connection to the leader are answered within the election timeout over this, at random, so that
+two do not ask at once."""
 
 
 class Elections:
@@ -53,6 +53,12 @@ class Elections:
         """The only voter needs to ask nobody: it leads a new epoch as soon as it starts."""
         self._become_prospective(None)
 
+    def started(self) -> None:
+        """A voter that starts and knows of no leader asks soon: a pre-vote disturbs nobody, and often all start."""
+        core, role = self._core, self._core.role
+        if isinstance(role, Unattached | Resigned) and core.can_stand:
+            core.after(role, self._early_delay_ms(), lambda: self._become_prospective(None))
+
     def fetch_timed_out(self, role: Follower) -> None:
         """A follower has not heard from its leader for too long."""
         self._become_prospective(role.leader)
@@ -65,11 +71,9 @@ class Elections:
         core, role = self._core, self._core.role
         if not isinstance(role, Follower) or not core.can_stand or core.stopping:
             return
-        longest_ms = core.settings.controller_quorum_election_timeout_ms // EARLY_DELAY_DIVISOR
-        delay_ms = core.outbox.chance.below(max(longest_ms << min(self._early_attempts, 8), 1))
-        self._early_attempts += 1
         heard = role.answers
-        core.after(role, delay_ms, lambda: self._give_leader_up(role, heard))
+        core.after(role, self._early_delay_ms(), lambda: self._give_leader_up(role, heard))
+        self._early_attempts += 1
 
     def leader_heard(self) -> None:
         """The leader answered: it is there."""
@@ -135,6 +139,10 @@ class Elections:
     def _election_timeout_ms(self) -> int:
         timeout_ms = self._core.settings.controller_quorum_election_timeout_ms
         return timeout_ms + self._core.outbox.chance.below(max(timeout_ms, 1))
+
+    def _early_delay_ms(self) -> int:
+        longest_ms = self._core.settings.controller_quorum_election_timeout_ms // EARLY_DELAY_DIVISOR
+        return self._core.outbox.chance.below(max(longest_ms << min(self._early_attempts, 8), 1))
 
     def _backoff_ms(self, retries: int) -> int:
         """Longer and more random with each lost election, so that two candidates do not meet again."""

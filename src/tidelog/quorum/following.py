@@ -168,6 +168,14 @@ class Following:
             -1 if partition is None or partition.current_leader is None else partition.current_leader.leader_epoch
         )
         if partition is None or partition.error_code != ErrorCode.NONE or told_epoch != core.epoch:
+            if (
+                partition is not None
+                and partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                and told_epoch == core.epoch
+            ):
+                # Its leader says that it leads no more, and names no other: it restarted or gave up.
+                role.leader_resigned = True
+                self._elections.leader_connection_lost()
             if not core.can_stand:
                 self._search(role)
             self._fetch_later(role)

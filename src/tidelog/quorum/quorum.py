@@ -80,6 +80,8 @@ class Quorum:
         core.begin()
         if core.voters.is_only_voter(core.identity.key):
             self._elections.elect_alone()
+        else:
+            core.when_durable(self._elections.started)
         self._snapshots.start()
 
     def handle(self, request: Request) -> None:

@@ -17,7 +17,7 @@
                      Prospective  nothing was fetched for the fetch timeout, or the leader's connection broke
                      Follower     a leader of a higher epoch is heard of
     Resigned      -> Unattached   a higher epoch is heard of, or the election timeout passed (one epoch higher)
-                     Prospective  it is the only voter and starts again
+                     Prospective  it led before a restart, and asks whether it may lead again
                      Follower     a leader of a higher epoch is heard of
 
 A replica that is no voter is only ever Unattached or Follower. Epochs never go down. An epoch has one vote of each
