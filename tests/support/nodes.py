@@ -154,8 +154,10 @@ class Node(abc.ABC):
 
 
 def new_cluster_id() -> str:
-    """A random id in Kafka's text form."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A random id in Kafka's text form; one that starts with a dash would look like an option on a command line."""
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
 
 
 class KafkaNode(Node):
