@@ -59,6 +59,36 @@ def commit(
         raise commit_failure(error) from None
 
 
+def commit_in_transaction(
+    state: GroupsState,
+    committer: Committer,
+    producer: tuple[int, int],
+    commits: Sequence[Commit],
+    answer: Callable[[list[ErrorCode]], None],
+) -> None:
+    """The same within a transaction of a producer (id and epoch): pending until the transaction's marker.
+
+    Who commits may leave out its member and generation, as clients before KIP-447 did.
+    """
+    group = state.groups.get(committer.group_id)
+    if group is not None:
+        group.check_commit(committer.member_id, committer.instance_id, committer.generation, is_transactional=True)
+    elif committer.generation >= 0:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    codes, content = check_and_encode(state, committer.group_id, commits)
+    producer_id, producer_epoch = producer
+    try:
+        state.write(
+            content,
+            lambda code: answer([own or code for own in codes]),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=True,
+        )
+    except KafkaError as error:
+        raise commit_failure(error) from None
+
+
 def check_and_encode(
     state: GroupsState, group_id: str, commits: Sequence[Commit], expire_ms: int = -1
 ) -> tuple[list[ErrorCode], list[KeyAndValue]]:

@@ -60,7 +60,7 @@ def join(state: GroupsState, group: ConsumerGroup, request: Join, reply: Reply) 
         if isinstance(after, ErrorCode):
             reply(JoinGroupResponse(error_code=after, member_id=member_id))
             return
-        _expect_sync(state, group, after)
+        _expect(state, group, after, "it did not ask for its assignment")
         reply(
             JoinGroupResponse(
                 generation_id=after.epoch,
@@ -122,21 +122,20 @@ def _find_or_admit(state: GroupsState, plan: Plan, member_id: str, request: Join
     return ConsumerMember(member_id), True
 
 
-def _expect_sync(state: GroupsState, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """One that joins and never asks for its assignment is taken out after its rebalance timeout."""
+def _expect(state: GroupsState, group: ConsumerGroup, member: ConsumerMember, otherwise: str) -> None:
+    """Of a member something is expected within its rebalance timeout; otherwise it is taken out."""
     member_id = member.member_id
 
     def due() -> None:
         group.syncing.pop(member_id, None)
         if state.groups.get(group.group_id) is group and member_id in group.members:
-            sessions.expire(state, group, member_id, "it did not ask for its assignment", lambda: None)
+            sessions.expire(state, group, member_id, otherwise, lambda: None)
 
-    stop_expecting_sync(group, member_id)
+    _stop_expecting(group, member_id)
     group.syncing[member_id] = state.outbox.after(member.rebalance_timeout_ms, due)
 
 
-def stop_expecting_sync(group: ConsumerGroup, member_id: str) -> None:
-    """It asked."""
+def _stop_expecting(group: ConsumerGroup, member_id: str) -> None:
     timer = group.syncing.pop(member_id, None)
     if timer is not None:
         timer.cancel()
@@ -153,10 +152,10 @@ def sync(state: GroupsState, group: ConsumerGroup, request: Sync, reply: Reply) 
         request.protocol or protocol
     ) != protocol:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if _must_join_again(group, member):
+    if member.epoch < group.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     assert member.classic is not None
-    stop_expecting_sync(group, member.member_id)
+    _stop_expecting(group, member.member_id)
     sessions.keep_alive(state, group, member)
     version = embedded.version_of(member.classic.protocols[0][1])
     response = SyncGroupResponse(
@@ -173,7 +172,11 @@ def heartbeat(
     """Keep a member's session; it joins again to take its next step."""
     member = _check(group, member_id, instance_id, generation)
     sessions.keep_alive(state, group, member)
-    return ErrorCode.REBALANCE_IN_PROGRESS if _must_join_again(group, member) else ErrorCode.NONE
+    if not _must_join_again(group, member):
+        return ErrorCode.NONE
+    if member_id not in group.syncing:
+        _expect(state, group, member, "it did not join again")
+    return ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def _check(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:

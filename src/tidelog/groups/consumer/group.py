@@ -72,7 +72,7 @@ class ConsumerGroup:
         self.rebalance_timers: dict[str, Timer] = {}
         self.assignment_timer: Timer | None = None
         self.syncing: dict[str, Timer] = {}
-        """Members of the classic protocol that joined and have not asked for their assignment yet."""
+        """Members of the classic protocol that have to join again, or to ask for their assignment, until then."""
 
     # --- states ---
 
