@@ -112,6 +112,36 @@ def test_a_heartbeat_keeps_the_session() -> None:
     assert world.image.brokers[1].active
 
 
+def sleep_through(world: World, milliseconds: int) -> None:
+    """The controller's process does not run for a while: all timers come due at once when it wakes."""
+    world.outbox.now_ms += milliseconds
+    world.outbox.run_due_timers()
+    world.commit()
+
+
+def test_a_controller_that_was_asleep_listens_before_it_fences() -> None:
+    """Heartbeats that came meanwhile are read only after the timers ran: live brokers must not lose what they lead."""
+    world = World((1, 2, 3))
+    world.create("t", replicas=[[1, 2, 3]])
+    world.pass_ms(1_000)
+    sleep_through(world, world.config.broker_session_timeout_ms)
+    assert all(broker.active for broker in world.image.brokers.values())
+    world.beat_all(1, 2)
+    world.pass_ms(world.config.broker_session_timeout_ms - 1)
+    assert world.image.brokers[1].active
+    assert world.image.brokers[3].fenced, "who stays silent is fenced a little later"
+    assert world.partition().leader == 1
+
+
+def test_a_controller_that_falls_asleep_again_and_again_still_fences_the_dead() -> None:
+    world = World((1, 2))
+    for _ in range(3):
+        sleep_through(world, world.config.broker_session_timeout_ms)
+        world.beat(2)
+    assert world.image.brokers[1].fenced
+    assert world.image.brokers[2].active
+
+
 def test_a_controlled_shutdown_waits_until_the_others_have_read_of_it() -> None:
     world = World((1, 2, 3))
     world.create("t", replicas=[[1, 2], [1, 3], [2, 3]])

@@ -6,6 +6,8 @@ within broker.connection.loss.grace.ms, is fenced at once. Fencing a live broker
     a broker that this controller has not heard yet gets no such grace, only its session, unless nobody listens at its
     address any more: then its process is gone, whoever was the controller when it went
     a controller that loses most brokers at once suspects itself, and waits for their sessions
+A controller that finds a session's end late was itself asleep (paused, swapped out): heartbeats may lie unread before
+it, so that nobody is fenced before it has listened again for as long as it was deaf.
 """
 
 from __future__ import annotations
@@ -16,11 +18,16 @@ from tidelog.config import NodeConfig
 from tidelog.controller.decide.decision import Liveness
 from tidelog.outbox import Outbox, Timer
 
+LATE_MS = 50
+"""A timer that runs later than this says that this node was not running."""
+LISTEN_MS = 200
+"""How long a controller that was asleep listens at least."""
+
 
 class Session:
     """What is known of one broker beyond the records."""
 
-    __slots__ = ("deadline_ms", "grace", "heard", "lost", "metadata_offset", "shutdown_offset", "timer")
+    __slots__ = ("deadline_ms", "excused", "grace", "heard", "lost", "metadata_offset", "shutdown_offset", "timer")
 
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
@@ -28,6 +35,8 @@ class Session:
         """Whether this controller has heard it, rather than read of it."""
         self.lost = False
         """Its connection broke and it was not heard since."""
+        self.excused = False
+        """It was silent while this controller was deaf, and has had its second chance since it was last heard."""
         self.metadata_offset = -1
         """How far it has read the metadata, as it reported."""
         self.shutdown_offset: int | None = None
@@ -81,6 +90,7 @@ class Sessions:
         session.deadline_ms = self._outbox.now_ms + self._config.broker_session_timeout_ms
         session.heard = True
         session.lost = False
+        session.excused = False
         session.metadata_offset = metadata_offset
         if session.grace is not None:
             session.grace.cancel()
@@ -137,7 +147,7 @@ class Sessions:
             return
         if session.grace is None:
             grace_ms = self._config.broker_connection_loss_grace_ms
-            session.grace = self._outbox.after(grace_ms, lambda: self._grace_over(broker_id, session))
+            self._give_grace(broker_id, session, grace_ms)
 
     def _suspect_itself(self, lost: list[int], serving_count: int) -> None:
         for each in lost:
@@ -153,9 +163,17 @@ class Sessions:
             reason="most brokers' connections broke at once; they are fenced only when their sessions end",
         )
 
-    def _grace_over(self, broker_id: int, session: Session) -> None:
+    def _give_grace(self, broker_id: int, session: Session, grace_ms: int) -> None:
+        due_ms = self._outbox.now_ms + grace_ms
+        session.grace = self._outbox.at(due_ms, lambda: self._grace_over(broker_id, session, due_ms))
+
+    def _grace_over(self, broker_id: int, session: Session, due_ms: int) -> None:
         session.grace = None
         if self._sessions.get(broker_id) is session and session.lost:
+            second_chance_ms = self._second_chance_ms(session, due_ms)
+            if second_chance_ms:
+                self._give_grace(broker_id, session, second_chance_ms)
+                return
             self.remove(broker_id)
             self._expired(broker_id, "its connection broke and it did not come back")
 
@@ -175,5 +193,18 @@ class Sessions:
         if session.deadline_ms > self._outbox.now_ms:
             self._watch(broker_id, session)
             return
+        second_chance_ms = self._second_chance_ms(session, session.deadline_ms)
+        if second_chance_ms:
+            session.deadline_ms = self._outbox.now_ms + second_chance_ms
+            self._watch(broker_id, session)
+            return
         self.remove(broker_id)
         self._expired(broker_id, "its session timed out")
+
+    def _second_chance_ms(self, session: Session, due_ms: int) -> int:
+        """How much longer to listen for a broker whose time was up while this controller was not running; once."""
+        late_ms = self._outbox.now_ms - due_ms
+        if session.excused or late_ms <= LATE_MS:
+            return 0
+        session.excused = True
+        return max(LISTEN_MS, min(late_ms, self._config.broker_session_timeout_ms))
