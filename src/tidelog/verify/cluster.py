@@ -25,6 +25,7 @@ from tidelog.wire.private_query import TidelogQueryRequest
 
 _ASK_TIMEOUT_MS = 1_000
 _POLL_SECONDS = 0.02
+_LINK_TRIES = 4
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 31_900
 """Below the range that systems draw the ports of outgoing connections from."""
 
@@ -120,7 +121,12 @@ class LocalCluster:
     def change_links(self, changes: Iterable[LinkChange]) -> None:
         """Cut, hold, slow or mend ways between nodes."""
         assert self._links is not None, "this cluster was started without links"
-        change_links(self._links.record.control_port, changes)
+        wanted = list(changes)
+        for _ in range(_LINK_TRIES - 1):
+            with contextlib.suppress(TidelogError):  # on a busy machine its answer may be late; asking twice is fine
+                change_links(self._links.record.control_port, wanted)
+                return
+        change_links(self._links.record.control_port, wanted)
 
     def mend_links(self) -> None:
         """Let every way between nodes pass again, at full speed."""
