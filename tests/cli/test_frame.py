@@ -17,11 +17,13 @@ from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaErro
 SUBCOMMANDS = {
     "topics": ["create", "list", "describe", "alter", "delete"],
     "configs": ["describe", "alter", "delete", "list"],
+    "groups": ["list", "describe", "reset-offsets", "delete"],
     "partitions": ["describe"],
     "brokers": ["list"],
     "quorum": ["describe"],
     "elect": ["preferred", "unclean"],
     "reassign": ["start", "list", "cancel"],
+    "sim": ["run", "replay", "mutants"],
     "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
 }
 EVERYTHING = [[name] for name in COMMANDS] + [[name, sub] for name, subs in SUBCOMMANDS.items() for sub in subs]
