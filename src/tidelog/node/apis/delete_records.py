@@ -50,7 +50,8 @@ def _delete(node: Node, partition: Partition, offset: int) -> int:
     try:
         if offset > partition.log.log_start_offset:
             partition.raise_log_start(offset)
-            doomed = partition.log.delete_old_segments(node.outbox.now_ms, partition.high_watermark)
+            # Nothing beyond what was asked for: records that are old enough to go are the retention's, at its own time.
+            doomed = partition.log.delete_old_segments(node.outbox.now_ms, offset)
             if doomed:
                 node.replicas.delete_later(partition, doomed)
     except StorageError as error:
