@@ -27,6 +27,7 @@ COMMANDS = {
     "produce": "write records from standard input",
     "consume": "write records to standard output",
     "scenario": "play the stories of replication on a simulated cluster",
+    "sim": "search for bugs in simulated clusters, one seed a history",
     "verify": "break a cluster under load and check that nothing is lost",
     "dump": "show a segment, index, snapshot or checkpoint file",
 }

@@ -51,6 +51,8 @@ class World:
         """Everything the nodes told people: time, node, event."""
         self.on_message: Callable[[Message], None] | None = None
         """Sees every message between nodes, and between clients and nodes, as it arrives."""
+        self.on_step: Callable[[Process], None] | None = None
+        """Looks at a node after each of its steps; it must change nothing."""
         self.through_bytes = True
         """Whether messages are encoded and decoded on their way, as on a wire."""
         self.least_delay_ms = 0
@@ -170,6 +172,8 @@ class World:
                     self._carry_out(process, effect)
             if process.alive:
                 self._schedule_tick(process)
+        if self.on_step is not None and process.alive:
+            self.on_step(process)
 
     @contextmanager
     def _power(self, process: Process) -> Iterator[None]:

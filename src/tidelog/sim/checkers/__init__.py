@@ -1,0 +1,45 @@
+"""Checkers of simulated histories, one small class an invariant, each named after what it protects."""
+
+from __future__ import annotations
+
+from tidelog.sim.checkers.base import Checker, History, Violation
+from tidelog.sim.checkers.clients import (
+    AcknowledgedRecordsStay,
+    IdempotentLogsHaveNoDuplicate,
+    ReadRecordsStay,
+)
+from tidelog.sim.checkers.metadata import (
+    CommittedMetadataStays,
+    EpochsOnlyGrow,
+    ImagesConverge,
+    LeaderIsInSync,
+    OneQuorumLeaderAnEpoch,
+)
+from tidelog.sim.checkers.nodes import NodesGoOn
+from tidelog.sim.checkers.replicas import (
+    CommittedRecordsStay,
+    OneLeaderAnEpoch,
+    ReplicasAreIdentical,
+    WatermarkNeverGoesBack,
+    WatermarkWithinInSyncLogs,
+)
+
+ALL: tuple[type[Checker], ...] = (
+    NodesGoOn,
+    OneLeaderAnEpoch,
+    WatermarkWithinInSyncLogs,
+    WatermarkNeverGoesBack,
+    CommittedRecordsStay,
+    LeaderIsInSync,
+    EpochsOnlyGrow,
+    OneQuorumLeaderAnEpoch,
+    CommittedMetadataStays,
+    ImagesConverge,
+    ReplicasAreIdentical,
+    AcknowledgedRecordsStay,
+    ReadRecordsStay,
+    IdempotentLogsHaveNoDuplicate,
+)
+"""Every checker, in the order they look."""
+
+__all__ = ["ALL", "Checker", "History", "Violation"]

@@ -1,0 +1,101 @@
+"""What checkers have in common: what they may look at, when they look, and how they complain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tidelog.log import names
+from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.consumer import Consumer
+from tidelog.sim.machines import Process
+from tidelog.sim.producer import Producer
+from tidelog.sim.shape import Shape
+from tidelog.wire.batch import iterate_batches, iterate_records
+
+
+class Violation(Exception):
+    """Something that must hold does not; the message says what was seen."""
+
+    def __init__(self, checker: str, message: str) -> None:
+        super().__init__(f"{checker}: {message}")
+        self.checker = checker
+
+
+class History:
+    """One simulated history: the cluster as it is now, and the clients with all they remember."""
+
+    def __init__(self, cluster: SimulatedCluster, shape: Shape) -> None:
+        self.cluster = cluster
+        self.shape = shape
+        self.producers: list[Producer] = []
+        self.consumers: list[Consumer] = []
+
+    def partitions(self) -> Sequence[tuple[str, int, tuple[int, ...]]]:
+        """Topic, index and replicas of everything that is written to."""
+        return [
+            (topic.name, index, replicas)
+            for topic in self.shape.topics
+            for index, replicas in enumerate(topic.assignment)
+        ]
+
+    def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
+        """A replica's segments, one after the other, as its disk has them."""
+        disk = self.cluster.world.hosts[node_id].disks[0]
+        directory = names.directory_name(topic, index)
+        if not disk.exists(directory):
+            return b""
+        files = [name for name in disk.list(directory) if name.endswith(".log")]
+        return b"".join(disk.read_file(f"{directory}/{name}") for name in files)
+
+    def values(self, topic: str, index: int) -> dict[int, str]:
+        """The final log of a partition by offset, as its leader has it."""
+        known = self.cluster.newest_image().topic(topic)
+        assert known is not None
+        data = self.log_bytes(known.partitions[index].leader, topic, index)
+        return {
+            record.offset: (record.value or b"").decode()
+            for batch in iterate_batches(data)
+            for record in iterate_records(batch)
+        }
+
+
+class Lives:
+    """What a checker remembers of each node's present life; a new life begins with nothing."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[Process, dict[Any, Any]]] = {}
+
+    def of(self, process: Process) -> dict[Any, Any]:
+        """The notes on this life of a node."""
+        known = self._of.get(process.host.name)
+        if known is None or known[0] is not process:
+            known = self._of[process.host.name] = (process, {})
+        return known[1]
+
+
+class LooksOn(Protocol):
+    """When a checker looks."""
+
+    def after_step(self, process: Process) -> None:
+        """A node took a step: look at what may have changed in it."""
+
+    def at_end(self) -> None:
+        """Faults are over, everybody is back and in sync: look at everything."""
+
+
+class Checker:
+    """Looks on; raises Violation, by `violated`, when what it protects is broken."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def after_step(self, process: Process) -> None:
+        """A node took a step: look at what may have changed in it."""
+
+    def at_end(self) -> None:
+        """Faults are over, everybody is back and in sync: look at everything."""
+
+    def violated(self, message: str) -> Violation:
+        """The complaint of this checker."""
+        return Violation(type(self).__name__, message)

@@ -1,0 +1,69 @@
+"""What clients were told, against what is there in the end."""
+
+from __future__ import annotations
+
+from tidelog.ledger import ACKNOWLEDGED, compare
+from tidelog.sim.checkers.base import Checker
+from tidelog.sim.producer import ALL
+
+
+class AcknowledgedRecordsStay(Checker):
+    """A record acknowledged to acks=all is in the log in the end, at the offset that was told."""
+
+    def at_end(self) -> None:
+        finals = {(topic, index): self.history.values(topic, index) for topic, index, _ in self.history.partitions()}
+        for producer in self.history.producers:
+            if producer.settings.acks != ALL:
+                continue
+            for entry in producer.ledger:
+                if entry.outcome == ACKNOWLEDGED:
+                    found = finals[entry.topic, entry.partition].get(entry.offset)
+                    # A duplicate that is too old to be remembered is acknowledged without an offset.
+                    if entry.offset < 0:
+                        found = next((v for v in finals[entry.topic, entry.partition].values() if v == entry.value), "")
+                    if found != entry.value:
+                        raise self.violated(
+                            f"{entry.value} was acknowledged at {entry.topic}-{entry.partition} offset {entry.offset}, "
+                            f"where there is {found or 'nothing'} now"
+                        )
+
+
+class ReadRecordsStay(Checker):
+    """What a consumer saw is there in the end, and nobody ever saw two values at one offset."""
+
+    def at_end(self) -> None:
+        for (topic, index), consumer in zip(self.history.shape.consumers, self.history.consumers, strict=True):
+            final = self.history.values(topic, index)
+            for read in consumer.seen:
+                if final.get(read.offset) != read.value:
+                    raise self.violated(
+                        f"{consumer.name} saw {read.value} at {topic}-{index} offset {read.offset} (node "
+                        f"{read.node_id}), where there is {final.get(read.offset, 'nothing')} now"
+                    )
+            offsets = [read.offset for read in consumer.seen]
+            if offsets != list(range(len(offsets))):
+                raise self.violated(f"{consumer.name} was given offsets of {topic}-{index} out of order or with gaps")
+            if len(offsets) != len(final):
+                raise self.violated(
+                    f"{consumer.name} was shown {len(offsets)} of {len(final)} records of {topic}-{index}"
+                )
+
+
+class IdempotentLogsHaveNoDuplicate(Checker):
+    """An idempotent producer's records are in the log once, in the order they were handed over."""
+
+    def at_end(self) -> None:
+        for producer in self.history.producers:
+            entries = producer.ledger
+            if not producer.settings.enable_idempotence or any(one.outcome != ACKNOWLEDGED for one in entries):
+                continue  # one that gave a record up went on as another producer: Kafka promises nothing across that
+            for topic, index, _ in self.history.partitions():
+                own = [one for one in entries if (one.topic, one.partition) == (topic, index)]
+                mine = {one.value for one in own}
+                values = [value for _, value in sorted(self.history.values(topic, index).items()) if value in mine]
+                found = compare(own, values)
+                if found.duplicated or found.reordered:
+                    raise self.violated(
+                        f"{producer.name} in {topic}-{index}: twice {list(found.duplicated)[:3]}, out of order "
+                        f"{list(found.reordered)[:3]}"
+                    )

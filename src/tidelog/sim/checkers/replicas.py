@@ -1,0 +1,135 @@
+"""Logs and watermarks of replicas, looked at after every step of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelog.replica.partition import Partition, Role
+from tidelog.sim.checkers.base import Checker, History, Lives
+from tidelog.sim.machines import Process
+from tidelog.wire.batch import iterate_batches
+
+Key = tuple[bytes, int]
+READ_BYTES = 1 << 20
+
+
+def hosted(process: Process) -> Iterator[Partition]:
+    """The replicas of a node."""
+    yield from process.node.replicas.partitions.values()
+
+
+class OneLeaderAnEpoch(Checker):
+    """In one leader epoch of a partition, one node at most ever takes itself for the leader."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._leaders: dict[tuple[bytes, int, int], int] = {}
+
+    def after_step(self, process: Process) -> None:
+        for partition in hosted(process):
+            if partition.role is Role.LEADER:
+                key = (partition.topic_id, partition.index, partition.leader_epoch)
+                known = self._leaders.setdefault(key, process.host.name)
+                if known != process.host.name:
+                    raise self.violated(
+                        f"{partition} has the leaders {known} and {process.host.name} in epoch {partition.leader_epoch}"
+                    )
+
+
+class WatermarkWithinInSyncLogs(Checker):
+    """When a leader's watermark moves, every replica it counts on has the records below it."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._seen = Lives()
+
+    def after_step(self, process: Process) -> None:
+        seen = self._seen.of(process)
+        for partition in hosted(process):
+            leadership = partition.leadership
+            key = (partition.topic_id, partition.index)
+            if leadership is None or seen.get(key) == (leadership.epoch, partition.high_watermark):
+                continue
+            is_first = seen.get(key, (-1,))[0] != leadership.epoch
+            seen[key] = (leadership.epoch, partition.high_watermark)
+            if partition.high_watermark > partition.log.log_end_offset:
+                raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
+            if is_first:
+                continue
+            for member in leadership.isr:
+                other = self.history.cluster.world.hosts[member].process
+                copy = None
+                if other is not None and other.alive:
+                    copy = other.node.replicas.partitions.get((partition.topic, partition.index))
+                # One that knows a later epoch may have cut what this leader does not know to be over.
+                if copy is None or copy.leader_epoch != partition.leader_epoch or member == process.host.name:
+                    continue
+                if copy.log.log_end_offset < partition.high_watermark:
+                    raise self.violated(
+                        f"{partition}: leader {process.host.name} moved the watermark to {partition.high_watermark}, "
+                        f"but node {member}, in sync, ends at {copy.log.log_end_offset}"
+                    )
+
+
+class WatermarkNeverGoesBack(Checker):
+    """Within a leader's epoch its watermark only grows."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._highest = Lives()
+
+    def after_step(self, process: Process) -> None:
+        known = self._highest.of(process)
+        for partition in hosted(process):
+            if partition.role is not Role.LEADER:
+                continue
+            epoch, highest = known.get((partition.topic_id, partition.index), (-1, -1))
+            if epoch == partition.leader_epoch and partition.high_watermark < highest:
+                raise self.violated(
+                    f"{partition}: the watermark of leader {process.host.name} went from {highest} to "
+                    f"{partition.high_watermark} in epoch {epoch}"
+                )
+            known[partition.topic_id, partition.index] = (partition.leader_epoch, partition.high_watermark)
+
+
+class CommittedRecordsStay(Checker):
+    """What lies below any replica's watermark is the same everywhere and forever, epochs and checksums alike."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._committed: dict[Key, dict[int, tuple[int, int, int]]] = {}
+        """By partition and base offset: the last offset, epoch and checksum of a committed batch."""
+        self._looked_to = Lives()
+
+    def after_step(self, process: Process) -> None:
+        known = self._looked_to.of(process)
+        for partition in hosted(process):
+            key = (partition.topic_id, partition.index)
+            looked_to = known.get(key, partition.log.log_start_offset)
+            if partition.high_watermark > looked_to:
+                self._look(process.host.name, partition, looked_to)
+                known[key] = partition.high_watermark
+
+    def _look(self, node_id: int, partition: Partition, offset: int) -> None:
+        committed = self._committed.setdefault((partition.topic_id, partition.index), {})
+        read = partition.log.read(offset, READ_BYTES, up_to_offset=partition.high_watermark)
+        for part in read.parts:
+            for batch in iterate_batches(part.read()):
+                here = (batch.last_offset, batch.partition_leader_epoch, batch.crc)
+                known = committed.setdefault(batch.base_offset, here)
+                if known != here:
+                    raise self.violated(
+                        f"{partition} offset {batch.base_offset}: node {node_id} has committed (last offset, epoch, "
+                        f"checksum) {here}, where {known} was committed before"
+                    )
+
+
+class ReplicasAreIdentical(Checker):
+    """In the end, with everybody in sync, the logs of a partition's replicas are the same bytes."""
+
+    def at_end(self) -> None:
+        for topic, index, replicas in self.history.partitions():
+            logs = {node_id: self.history.log_bytes(node_id, topic, index) for node_id in replicas}
+            if len(set(logs.values())) > 1:
+                sizes = {node_id: len(data) for node_id, data in logs.items()}
+                raise self.violated(f"{topic}-{index}: the logs differ; bytes by node: {sizes}")

@@ -1,0 +1,256 @@
+"""Does to a simulated cluster what a shape's faults say, within a budget of lost bytes.
+
+A kill keeps the page cache, so it is free. A power loss loses bytes: at most min.insync.replicas - 1 replicas of a
+partition may have lost theirs until they are in sync again, and a minority of the voters. Beyond that no replicated log
+can keep its promise, and a finding would say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelog.sim.clock import RIGHT_PPM
+from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.network import Place
+from tidelog.sim.shape import Fault, Shape
+
+STOP_PATIENCE_MS = 5_000
+"""A clean stop that takes longer than this becomes a kill, as an operator's would."""
+
+
+class Faults:
+    """The faults of one seed, under way or to come."""
+
+    def __init__(self, cluster: SimulatedCluster, shape: Shape, note: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._shape = shape
+        self._note = note
+        self._busy: set[int] = set()
+        """Nodes that something is being done to: one thing at a time."""
+        self._lost_bytes: dict[int, None] = {}
+        """Nodes that lost bytes and are not known to have them again."""
+        self.is_over = False
+        self.injected = 0
+        self.power_losses = 0
+
+    def schedule(self) -> None:
+        """Put every fault into the world's queue."""
+        begun_ms = self._world.now_ms
+        for fault in self._shape.faults:
+            self._world.at(begun_ms + fault.at_ms, lambda fault=fault: self._begin(fault))  # type: ignore[misc]
+
+    def end(self) -> None:
+        """No more of this: the network is whole, clocks run right, everybody goes on or is started again."""
+        self.is_over = True
+        self._world.network.heal()
+        for node_id in self._cluster.node_ids:
+            host = self._world.hosts[node_id]
+            host.clock.run_at(self._world.now_ms, RIGHT_PPM)
+            if host.process is not None and host.process.alive:
+                self._world.resume(node_id)
+
+    def start_the_dead(self) -> None:
+        """Whoever is not running is started."""
+        for node_id in self._cluster.node_ids:
+            process = self._world.hosts[node_id].process
+            if process is None or not process.alive:
+                self._world.start(node_id)
+
+    # --- one fault ---
+
+    def _begin(self, fault: Fault) -> None:
+        if self.is_over:
+            return
+        acts: dict[str, Callable[[Fault], bool]] = {
+            "kill": self._kill,
+            "power loss": self._power_loss,
+            "pause": self._pause,
+            "cut": self._cut,
+            "one-way cut": self._cut,
+            "isolate": self._isolate,
+            "hold": self._hold,
+            "slow": self._slow,
+            "restart": self._restart,
+            "rolling restart": self._roll,
+            "clock": self._clock,
+        }
+        done = acts[fault.kind](fault)
+        self.injected += done
+        self._note(f"fault {fault}" if done else f"no {fault.kind} of {fault.places}: busy, or beyond the budget")
+
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self._world.at(self._world.now_ms + delay_ms, lambda: None if self.is_over else action())
+
+    def _take(self, fault: Fault) -> int | None:
+        """The node of a fault, when it is alive and nothing is being done to it."""
+        node_id = fault.places[0]
+        assert isinstance(node_id, int)
+        process = self._world.hosts[node_id].process
+        if node_id in self._busy or process is None or not process.alive:
+            return None
+        self._busy.add(node_id)
+        return node_id
+
+    def _start(self, node_id: int) -> None:
+        process = self._world.hosts[node_id].process
+        if process is None or not process.alive:
+            self._note(f"start {node_id}")
+            self._world.start(node_id)
+        self._busy.discard(node_id)
+
+    def _kill(self, fault: Fault) -> bool:
+        node_id = self._take(fault)
+        if node_id is None:
+            return False
+        self._world.kill(node_id)
+        self._later(fault.duration_ms, lambda: self._start(node_id))
+        return True
+
+    def _power_loss(self, fault: Fault) -> bool:
+        node_id = self._take(fault)
+        if node_id is None:
+            return False
+        if not self._within_budget(node_id):
+            self._busy.discard(node_id)
+            return False
+        self._lost_bytes[node_id] = None
+        self.power_losses += 1
+        self._world.power_loss(node_id)
+        self._later(fault.duration_ms, lambda: self._start(node_id))
+        return True
+
+    def _pause(self, fault: Fault) -> bool:
+        node_id = self._take(fault)
+        if node_id is None:
+            return False
+        self._world.pause(node_id)
+
+        def resume() -> None:
+            self._world.resume(node_id)
+            self._busy.discard(node_id)
+
+        self._later(fault.duration_ms, resume)
+        return True
+
+    def _cut(self, fault: Fault) -> bool:
+        source, target = fault.places
+        ways = [(source, target)] if fault.kind == "one-way cut" else [(source, target), (target, source)]
+        self._cut_ways(fault, ways)
+        return True
+
+    def _isolate(self, fault: Fault) -> bool:
+        node_id = fault.places[0]
+        others: list[Place] = [one for one in self._cluster.node_ids if one != node_id]
+        self._cut_ways(fault, [way for other in others for way in ((node_id, other), (other, node_id))])
+        return bool(others)
+
+    def _cut_ways(self, fault: Fault, ways: list[tuple[Place, Place]]) -> None:
+        network = self._world.network
+        for source, target in ways:
+            network.cut(source, target, fault.traffic)
+
+        def mend() -> None:
+            for source, target in ways:
+                network.mend(source, target, fault.traffic)
+
+        self._later(fault.duration_ms, mend)
+
+    def _hold(self, fault: Fault) -> bool:
+        source, target = fault.places
+        self._world.network.hold(source, target, fault.traffic)
+        self._later(fault.duration_ms, lambda: self._world.network.release(source, target, fault.traffic))
+        return True
+
+    def _slow(self, fault: Fault) -> bool:
+        source, target = fault.places
+        network = self._world.network
+        for one, other in ((source, target), (target, source)):
+            network.slow(one, other, fault.amount, fault.traffic)
+
+        def quicken() -> None:
+            network.slow(source, target, 0, fault.traffic)
+            network.slow(target, source, 0, fault.traffic)
+
+        self._later(fault.duration_ms, quicken)
+        return True
+
+    def _restart(self, fault: Fault) -> bool:
+        node_id = self._take(fault)
+        if node_id is None:
+            return False
+        self._stop(node_id, fault.duration_ms, lambda: None)
+        return True
+
+    def _stop(self, node_id: int, away_ms: int, then: Callable[[], None]) -> None:
+        """Stop cleanly, stay away, start, go on."""
+        process = self._cluster.process(node_id)
+        self._world.stop(node_id)
+        waited_ms = 0
+
+        def look() -> None:
+            nonlocal waited_ms
+            if process.alive and waited_ms < STOP_PATIENCE_MS:
+                waited_ms += 50
+                self._later(50, look)
+                return
+            if process.alive:
+                self._note(f"kill {node_id}: it does not stop")
+                self._world.kill(node_id)
+            self._later(away_ms, back)
+
+        def back() -> None:
+            self._start(node_id)
+            then()
+
+        look()
+
+    def _roll(self, fault: Fault) -> bool:
+        """Every broker in turn; the next begins when the one before is started, ready or not."""
+        left = list(self._cluster.brokers)
+
+        def next_one() -> None:
+            while left:
+                node_id = left.pop(0)
+                process = self._world.hosts[node_id].process
+                if node_id not in self._busy and process is not None and process.alive:
+                    self._busy.add(node_id)
+                    self._note(f"restart {node_id}")
+                    self._stop(node_id, 100, lambda: self._later(fault.duration_ms // 4, next_one))
+                    return
+
+        next_one()
+        return True
+
+    def _clock(self, fault: Fault) -> bool:
+        node_id = fault.places[0]
+        assert isinstance(node_id, int)
+        clock = self._world.hosts[node_id].clock
+        if fault.amount % 2:
+            clock.jump(self._world.now_ms, fault.amount)
+        else:
+            clock.run_at(self._world.now_ms, RIGHT_PPM + fault.amount * 30)
+            self._later(fault.duration_ms, lambda: clock.run_at(self._world.now_ms, RIGHT_PPM))
+        return True
+
+    # --- the budget ---
+
+    def _within_budget(self, node_id: int) -> bool:
+        self._forget_the_recovered()
+        lost = {*self._lost_bytes, node_id}
+        for topic in self._shape.topics:
+            for replicas in topic.assignment:
+                hit = len(lost.intersection(replicas))
+                if node_id in replicas and hit > topic.min_insync_replicas - 1:
+                    return False
+        voters = self._cluster.controllers
+        return len(lost.intersection(voters)) * 2 < len(voters)
+
+    def _forget_the_recovered(self) -> None:
+        """A node has what it lost again when it runs, and every partition that it hosts counts on it."""
+        image = self._cluster.newest_image()
+        partitions = [partition for _, _, partition in image.partitions()]
+        for node_id in list(self._lost_bytes):
+            hosted = [partition for partition in partitions if node_id in partition.replicas]
+            if self._cluster.is_running(node_id) and all(node_id in partition.isr for partition in hosted):
+                del self._lost_bytes[node_id]

@@ -1,0 +1,39 @@
+"""Bugs that can be put back: named patches of behaviour, never switches in the shipped core.
+
+A mutant counts as found when a checker complains while it is in, the patched line was executed, and the very same seeds
+are clean without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelog.sim.mutants.base import Hunt, Mutant
+from tidelog.sim.mutants.controlling import MUTANTS as CONTROLLING
+from tidelog.sim.mutants.replicating import MUTANTS as REPLICATING
+
+ALL: dict[str, Mutant] = {one.name: one for one in (*REPLICATING, *CONTROLLING)}
+"""Every mutant by its name."""
+
+
+def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
+    """Play seeds with the bug in until one is found out, then the same seeds without it."""
+    from tidelog.sim import swarm
+
+    result = Hunt()
+    with mutant.put_in():
+        for seed in seeds:
+            result.seeds += 1
+            outcome = swarm.run(seed)
+            if outcome.finding:
+                result.checker, result.finding, result.found_by_seed = outcome.checker, outcome.finding, seed
+                break
+        result.executed = mutant.executed
+    for seed in seeds[: result.seeds] if result.finding else ():
+        without = swarm.run(seed)
+        if without.finding:
+            result.dirty.append(seed)
+    return result
+
+
+__all__ = ["ALL", "Hunt", "Mutant", "hunt"]

@@ -1,0 +1,185 @@
+"""What one seed asks for: a cluster, its settings, what its clients do, and which faults meet it. Data, drawn once.
+
+Nothing here runs. The same number gives the same shape on every machine, so a shape need not be stored to be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidelog.outbox import Chance
+
+SAFETY_MS = 30_000
+"""How long faults go on."""
+FIRST_CONTROLLER = 11
+"""Controllers of split clusters are numbered from here."""
+FAULT_KINDS = (
+    "kill",
+    "power loss",
+    "pause",
+    "cut",
+    "one-way cut",
+    "isolate",
+    "hold",
+    "slow",
+    "restart",
+    "rolling restart",
+    "clock",
+)
+ADMIN_ACTIONS = ("create", "delete", "alter", "elect")
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """A topic and where its replicas are."""
+
+    name: str
+    assignment: tuple[tuple[int, ...], ...]
+    min_insync_replicas: int
+    flush_messages: int | None
+    """flush.messages; None for Kafka's default, which leaves it to the replicas."""
+    segment_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerShape:
+    """A producer: what it waits for, and how often it sends where."""
+
+    name: str
+    acks: str
+    is_idempotent: bool
+    topic: str
+    partition: int
+    interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something goes wrong at a time, for a time."""
+
+    at_ms: int
+    kind: str
+    places: tuple[int | str, ...]
+    duration_ms: int
+    traffic: tuple[str, ...]
+    """Kinds of traffic that a fault of the network hits."""
+    amount: int
+    """How much slower, or how far a clock is set."""
+
+    def __str__(self) -> str:
+        where = "-".join(map(str, self.places))
+        return f"{self.kind} {where} for {self.duration_ms} ms ({'+'.join(self.traffic)}, {self.amount})"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One seed's whole plan."""
+
+    seed: int
+    brokers: tuple[int, ...]
+    controllers: tuple[int, ...]
+    settings: dict[str, str]
+    topics: tuple[TopicShape, ...]
+    producers: tuple[ProducerShape, ...]
+    consumers: tuple[tuple[str, int], ...]
+    admin: tuple[tuple[int, str], ...]
+    """When the admin does what."""
+    faults: tuple[Fault, ...] = field(default=())
+
+    def describe(self) -> str:
+        """The plan in a line."""
+        topics = ", ".join(
+            f"{one.name} {list(map(list, one.assignment))} min {one.min_insync_replicas}" for one in self.topics
+        )
+        producers = ", ".join(
+            f"{one.name} acks={one.acks}{' idempotent' if one.is_idempotent else ''}" for one in self.producers
+        )
+        return f"brokers {self.brokers} controllers {self.controllers}; {topics}; {producers}; {self.settings}"
+
+
+def draw(seed: int) -> Shape:
+    """The shape of a seed."""
+    chance = Chance(seed * 2 + 1)
+    for _ in range(3):
+        chance.bits64()  # neighbouring seeds begin alike
+    brokers = tuple(range(1, pick(chance, (1, 2, 3, 3, 3, 3, 3, 4, 5, 5)) + 1))
+    controllers = brokers
+    if chance.below(3) == 0:
+        controllers = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + pick(chance, (1, 3))))
+    elif len(brokers) > 3 and chance.below(2):
+        controllers = brokers[:3]
+    topics = tuple(_draw_topic(chance, f"t{number}", brokers) for number in range(1 + chance.below(2)))
+    settings = {
+        "replication.events.enable": "false",
+        "broker.session.timeout.ms": pick(chance, ("2000", "3000", "9000")),
+        "broker.heartbeat.interval.ms": pick(chance, ("300", "1000")),
+        "replica.lag.time.max.ms": pick(chance, ("700", "1500", "4000")),
+        "metadata.log.max.record.bytes.between.snapshots": pick(chance, ("3000", "20000", "20971520")),
+    }
+    producers = tuple(_draw_producer(chance, f"p{number}", topics) for number in range(2 + chance.below(3)))
+    partitions = [(topic.name, index) for topic in topics for index in range(len(topic.assignment))]
+    admin = tuple(sorted((chance.below(SAFETY_MS), pick(chance, ADMIN_ACTIONS)) for _ in range(chance.below(6))))
+    clients = tuple(one.name for one in producers)
+    return Shape(
+        seed,
+        brokers,
+        controllers,
+        settings,
+        topics,
+        producers,
+        tuple(partitions),
+        admin,
+        _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients),
+    )
+
+
+def _draw_topic(chance: Chance, name: str, brokers: Sequence[int]) -> TopicShape:
+    factor = min(len(brokers), pick(chance, (1, 2, 3, 3, 3)))
+    assignment = []
+    for _ in range(1 + chance.below(2)):
+        rest = list(brokers)
+        assignment.append(tuple(rest.pop(chance.below(len(rest))) for _ in range(factor)))
+    least = pick(chance, (1, 2, 2, 2)) if factor > 1 else 1
+    flush = 1 if chance.below(6) == 0 else None
+    return TopicShape(name, tuple(assignment), least, flush, pick(chance, (2_000, 20_000, 1 << 20)))
+
+
+def _draw_producer(chance: Chance, name: str, topics: Sequence[TopicShape]) -> ProducerShape:
+    topic = pick(chance, topics)
+    acks = pick(chance, ("all", "all", "all", "1", "0"))
+    is_idempotent = acks == "all" and chance.below(3) > 0
+    partition = chance.below(len(topic.assignment))
+    return ProducerShape(name, acks, is_idempotent, topic.name, partition, 20 + chance.below(100))
+
+
+def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str]) -> tuple[Fault, ...]:
+    """A swarm: some kinds of fault are left out altogether, so that others come often enough to meet each other."""
+    kinds = [kind for kind in FAULT_KINDS if chance.below(5) < 3] or ["kill"]
+    faults = []
+    for _ in range(5 + chance.below(12)):
+        kind = pick(chance, kinds)
+        places: list[int | str] = list(nodes)
+        first = places.pop(chance.below(len(places)))
+        others = [*places, *(clients if chance.below(4) == 0 else ())]
+        second = pick(chance, others) if others else clients[0]
+        both = (first, second) if chance.below(2) else (second, first)
+        is_network = kind in ("cut", "one-way cut", "hold", "slow")
+        faults.append(
+            Fault(
+                500 + chance.below(SAFETY_MS - 500),
+                kind,
+                both if is_network else (first,),
+                pick(chance, (50, 300, 1500, 4000, 8000)) + chance.below(500),
+                pick(chance, (("data",), ("control",), ("data", "control"), ("data", "control"))),
+                pick(chance, (20, 150, 700)) if kind == "slow" else chance.below(20_000) - 10_000,
+            )
+        )
+    return tuple(sorted(faults, key=lambda one: one.at_ms))
+
+
+def pick(chance: Chance, options: Sequence[Choice]) -> Choice:
+    """One of several."""
+    return options[chance.below(len(options))]
