@@ -131,12 +131,18 @@ def says_something(name: str, docstring: str) -> bool:
 
 
 def documented_methods(texts: Iterable[str]) -> frozenset[str]:
-    """Methods that a class here declares and documents for others to implement: an implementer need not repeat it."""
+    """Methods that a class here documents for others to implement or override: those need not repeat it.
+
+    A method of an interface is there under its own name, since whoever implements it need not inherit; a method of any
+    other class as Class.method, for classes that name it as their base.
+    """
     found = set()
     for text in texts:
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef) and _is_interface(node):
-                found |= {item.name for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)}
+            if isinstance(node, ast.ClassDef):
+                methods = [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+                found |= {item.name for item in methods if _is_interface(node)}
+                found |= {f"{node.name}.{item.name}" for item in methods if ast.get_docstring(item)}
     return frozenset(found)
 
 
@@ -154,7 +160,7 @@ def docstring_complaints(path: str, text: str, inherited: frozenset[str] = froze
         name = f"{owner.name}.{node.name}" if owner else node.name
         docstring = ast.get_docstring(node)
         if docstring is None:
-            if owner is not None and (node.name in inherited or _is_interface(owner) or _overrides(node)):
+            if owner is not None and _is_said_elsewhere(node, owner, inherited):
                 continue
             complaints.append(f"{path}:{node.lineno}: {name} has no docstring")
         elif not says_something(node.name, docstring):
@@ -175,8 +181,12 @@ def _public_definitions(tree: ast.Module) -> Iterator[tuple[Definition, ast.Clas
                         yield item, node
 
 
-def _overrides(node: Definition) -> bool:
-    """Whether it is the second half of something documented elsewhere: a setter, an overload, an override."""
+def _is_said_elsewhere(node: Definition, owner: ast.ClassDef, inherited: frozenset[str]) -> bool:
+    """Whether it is of an interface, or the second half of something documented: a setter, an overload, an override."""
+    if _is_interface(owner) or node.name in inherited:
+        return True
+    if any(f"{ast.unparse(base).rpartition('.')[2]}.{node.name}" in inherited for base in owner.bases):
+        return True
     names = {ast.unparse(decorator) for decorator in node.decorator_list}
     return any(name.endswith(".setter") or name in ("overload", "override", "typing.override") for name in names)
 

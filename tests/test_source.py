@@ -169,6 +169,10 @@ def test_the_import_rule_lets_pass_what_is_right() -> None:
             '"""About x."""\nclass A:\n    """First."""\n    def close(self):\n        return 1',
             "A.close has no docstring",
         ),
+        (
+            '"""About x."""\nclass A(B):\n    """First."""\n    def close(self):\n        return 1',
+            "A.close has no docstring",
+        ),
         ('"""About x."""\nclass A:\n    """First."""\n    async def go(self):\n        """Go."""', "only repeats"),
     ],
 )
@@ -196,6 +200,13 @@ def test_the_docstring_rule_lets_pass_what_is_right() -> None:
         "    @name.setter\n"
         "    def name(self, value): ...\n"
         "def _helper(): ...\n"
+        "class Checker:\n"
+        '    """Looks on."""\n'
+        "    def at_end(self):\n"
+        '        """Called when all is over."""\n'
+        "class Loss(Checker):\n"
+        '    """Nothing is lost."""\n'
+        "    def at_end(self): ...\n"
     )
     assert rules.docstring_complaints("x.py", text, rules.documented_methods([text])) == []
 
