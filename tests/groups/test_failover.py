@@ -1,0 +1,148 @@
+"""A group outlives its coordinator: another node reads its partition's log and goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.groups.support import GROUP
+from tidelog.errors import ErrorCode
+from tidelog.sim.cluster import NoAnswer, SimulatedCluster
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
+from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tidelog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tidelog.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+TOPIC = "events"
+
+
+class Three(SimulatedCluster):
+    """Three nodes and a client that looks for the coordinator whenever it has to."""
+
+    def __init__(self, seed: int) -> None:
+        settings = {
+            "offsets.topic.num.partitions": "3",
+            "group.initial.rebalance.delay.ms": "0",
+            "replication.events.enable": "false",
+        }
+        super().__init__(seed, 3, settings)
+        self.start_all()
+        topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=3)
+        self.ask(1, ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[topic]))
+
+    def coordinator(self) -> int:
+        found: list[int] = []
+
+        def look() -> bool:
+            for node_id in self.living():
+                request = FindCoordinatorRequest(coordinator_keys=[GROUP])
+                try:
+                    (one,) = self.ask(node_id, ApiKey.FIND_COORDINATOR, 6, request, 2_000).coordinators
+                except NoAnswer:
+                    continue
+                if one.error_code == 0 and one.node_id in self.living():
+                    found.append(one.node_id)
+                    return True
+            return False
+
+        for _ in range(50):
+            if look():
+                return found[0]
+            self.world.run_until(lambda: False, 200)
+        raise AssertionError("no coordinator")
+
+    def ask_group(self, api_key: ApiKey, version: int, body: Any, code_of: Any) -> Any:
+        """As a client does it: again where the coordinator moved or still reads."""
+        again = (
+            ErrorCode.NOT_COORDINATOR,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        )
+        for _ in range(50):
+            try:
+                answer = self.ask(self.coordinator(), api_key, version, body, 10_000)
+                if code_of(answer) not in again:
+                    return answer
+            except NoAnswer:
+                pass
+            self.world.run_until(lambda: False, 200)
+        raise AssertionError("the group does not come back")
+
+    def commit(self, offset: int, member_id: str = "", generation: int = -1) -> int:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            generation_id_or_member_epoch=generation,
+            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+        )
+        return int(self.ask_group(ApiKey.OFFSET_COMMIT, 9, request, _commit_code).topics[0].partitions[0].error_code)
+
+    def committed(self) -> int:
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
+        answer = self.ask_group(ApiKey.OFFSET_FETCH, 9, request, lambda one: one.groups[0].error_code)
+        return int(answer.groups[0].topics[0].partitions[0].committed_offset)
+
+
+def _commit_code(answer: Any) -> int:
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+def _code(answer: Any) -> int:
+    return int(answer.error_code)
+
+
+def test_a_commit_that_was_answered_is_never_lost() -> None:
+    cluster = Three(seed=7)
+    for offset in range(1, 7):
+        assert cluster.commit(offset) == 0
+        if offset % 2 == 0:
+            killed = cluster.coordinator()
+            cluster.world.kill(killed)
+            assert cluster.committed() == offset
+            assert cluster.coordinator() != killed
+            cluster.world.start(killed)
+            assert cluster.world.run_until(lambda: all(cluster.is_running(one) for one in cluster.node_ids), 60_000)
+
+
+def test_a_generation_goes_on_with_the_next_coordinator() -> None:
+    cluster = Three(seed=11)
+    joining = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"x")],
+    )
+    joining.member_id = cluster.ask_group(ApiKey.JOIN_GROUP, 9, joining, _code).member_id
+    joined = cluster.ask_group(ApiKey.JOIN_GROUP, 9, joining, _code)
+    part = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"part")
+    syncing = SyncGroupRequest(
+        group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id, assignments=[part]
+    )
+    assert cluster.ask_group(ApiKey.SYNC_GROUP, 5, syncing, _code).error_code == 0
+    first = cluster.coordinator()
+    cluster.world.kill(first)
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id)
+    assert cluster.ask_group(ApiKey.HEARTBEAT, 4, beat, _code).error_code == 0
+    syncing.assignments = []
+    assert bytes(cluster.ask_group(ApiKey.SYNC_GROUP, 5, syncing, _code).assignment) == b"part"
+    assert cluster.commit(5, joined.member_id, joined.generation_id) == 0
+    assert cluster.commit(6, joined.member_id, joined.generation_id - 1) == ErrorCode.ILLEGAL_GENERATION
+    assert cluster.committed() == 5
+
+
+def test_nodes_that_do_not_look_after_a_group_say_so() -> None:
+    cluster = Three(seed=13)
+    coordinator = cluster.coordinator()
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
+    codes = {one: cluster.ask(one, ApiKey.HEARTBEAT, 4, beat).error_code for one in cluster.node_ids}
+    assert codes[coordinator] == ErrorCode.UNKNOWN_MEMBER_ID
+    assert {codes[one] for one in cluster.node_ids if one != coordinator} == {ErrorCode.NOT_COORDINATOR}
