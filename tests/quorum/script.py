@@ -23,7 +23,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.quorum.world import World, record
+from tests.quorum.machines import record
+from tests.quorum.world import World
 from tidelog.errors import ErrorCode, TidelogError
 from tidelog.quorum import QuorumSettings, RoleName
 from tidelog.quorum.metadata_log import DIRECTORY, TOPIC

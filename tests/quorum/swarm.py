@@ -6,7 +6,8 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from tests.quorum.world import Node, World, record
+from tests.quorum.machines import Node, record
+from tests.quorum.world import World
 from tidelog.quorum import QuorumSettings
 from tidelog.quorum.metadata_log import DIRECTORY
 from tidelog.wire.records.config_record import ConfigRecord

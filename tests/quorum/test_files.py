@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.quorum.world import record
+from tests.quorum.machines import record
 from tidelog.errors import ConfigError, CorruptionError
 from tidelog.quorum import ReplicaKey, SnapshotId, Voter, VoterSet, election_state, snapshot
 from tidelog.quorum.bootstrap import initial_controllers, standalone_snapshot, voters_snapshot

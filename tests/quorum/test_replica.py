@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.quorum.world import CLUSTER, Node, World, directory_id, record
+from tests.quorum.machines import CLUSTER, Node, directory_id, record
+from tests.quorum.world import World
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.quorum import TOPIC, TOPIC_ID, QuorumSettings, RoleName, SnapshotId, election_state
 from tidelog.quorum.core import STATE_PATH
