@@ -141,5 +141,7 @@ def test_a_gap_belongs_to_the_fault_that_came_while_it_lasted() -> None:
     gaps.acknowledged(1, 0)
     gaps.acknowledged(1, 9_000)
     assert Gaps().longest_within([10], 20) == [None]
-    found = gaps.longest_within([100, 2_000, 4_000], 9_000)
-    assert found == [Gap(1, 0, 9_000), Gap(0, 1_600, 5_000), Gap(0, 5_000, 9_000)]
+    gaps.acknowledged(2, 4_100)  # the last answer that was on its way when the third fault came
+    gaps.acknowledged(2, 9_000)
+    found = gaps.longest_within([100, 2_000, 4_000, 8_000], 9_000)
+    assert found == [Gap(1, 0, 9_000), Gap(0, 1_600, 5_000), Gap(2, 4_100, 9_000), Gap(0, 5_000, 9_000)]

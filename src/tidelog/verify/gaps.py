@@ -8,6 +8,9 @@ from typing import NamedTuple
 NOTED_MS = 50
 """Shorter silences are the workload's own rhythm and are not kept."""
 
+STILL_ACKNOWLEDGED_MS = 200
+"""So long after a fault answers may still arrive that were on their way."""
+
 
 class Gap(NamedTuple):
     """A silence between two acknowledgements of one partition."""
@@ -48,7 +51,8 @@ class Gaps:
         found: list[Gap | None] = [None] * len(moments_ms)
         unfinished = [Gap(partition, last_ms, end_ms) for partition, last_ms in self._last_ms.items()]
         for gap in [*self._gaps, *(gap for gap in unfinished if gap.length_ms >= NOTED_MS)]:
-            during = [index for index, moment_ms in enumerate(moments_ms) if gap.start_ms <= moment_ms < gap.end_ms]
+            earliest_ms = gap.start_ms - STILL_ACKNOWLEDGED_MS
+            during = [index for index, moment_ms in enumerate(moments_ms) if earliest_ms <= moment_ms < gap.end_ms]
             before = [index for index, moment_ms in enumerate(moments_ms) if moment_ms < gap.start_ms]
             index = during[0] if during else before[-1] if before else None
             if index is None:
