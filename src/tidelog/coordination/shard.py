@@ -134,11 +134,15 @@ class Shard:
             partition.check_enough_replicas()
             content = [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)]
             data = memoryview(bytearray(build_batch(content, **batch)))
+            end_offset = partition.log.log_end_offset
             try:
                 partition.log.append_as_leader(data, partition.leader_epoch, now_ms, is_internal=True)
             except StorageError as error:
                 replicas.storage_failed(replicas.directory_of(partition).storage, error)
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, error.reason) from None
+            if partition.leadership is not None:
+                for follower in partition.leadership.followers.values():
+                    follower.leader_appended(end_offset)
             header = next(iterate_batches(data)) if batch.get("is_transactional") else None
             for key, value in records:
                 self.state.replay(key, value, now_ms, header)

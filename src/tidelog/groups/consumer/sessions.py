@@ -53,7 +53,9 @@ def watch_revocation(state: GroupsState, group: ConsumerGroup, member: ConsumerM
         now = group.members.get(member_id)
         if state.groups.get(group.group_id) is not group or now is None:
             return
-        if now.state is MemberState.UNREVOKED_PARTITIONS and now.epoch == epoch:
+        if now.epoch != epoch:
+            watch_revocation(state, group, now)  # it took a step meanwhile: its time runs from there
+        elif now.state is MemberState.UNREVOKED_PARTITIONS:
             expire(state, group, member_id, "it kept what was taken from it", watch_again)
 
     def watch_again() -> None:
