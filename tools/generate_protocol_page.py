@@ -17,8 +17,8 @@ HEAD = """# Protocol
 <!-- Made by `make docs` from src/tidelog/node/apis; a test fails when this page is not current. -->
 
 Every request of Apache Kafka 4.3.1 that Tidelog knows of, and the versions it serves: on the listeners of brokers,
-where clients are, and on those of controllers. Only what is served is advertised in ApiVersions. Requests for security, share
-groups, streams groups and telemetry are not served and not listed.
+where clients are, and on those of controllers. Only what is served is advertised in ApiVersions. Requests for
+security, share groups, streams groups and telemetry are not served and not listed.
 
 | request | Kafka | broker | controller |
 |---|---|---|---|
