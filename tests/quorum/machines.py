@@ -77,6 +77,7 @@ class Node:
         self.world = world
         self.id = node_id
         self.directory_id = directory_id(node_id)
+        self.host = address(node_id)[0]
         self.disk = SimulatedDisk(f"disk{node_id}")
         self.life = 0
         self.outbox: Outbox
@@ -107,7 +108,7 @@ class Node:
             node_id=self.id,
             directory_id=self.directory_id,
             listener=LISTENER,
-            endpoints={LISTENER: address(self.id)} if self.id not in self.world.broker_ids else None,
+            endpoints={LISTENER: (self.host, address(self.id)[1])} if self.id not in self.world.broker_ids else None,
             static_voters=static,
             bootstrap_servers=tuple(address(node_id) for node_id in self.world.bootstrap_ids),
         )

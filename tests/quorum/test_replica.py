@@ -231,6 +231,27 @@ def test_a_voter_that_moved_is_found_at_its_new_address() -> None:
         assert node.quorum.voters.peer(moved.id, "CONTROLLER") == (moved.id, "elsewhere", 9000 + moved.id)
 
 
+def test_a_voter_that_comes_back_elsewhere_has_its_address_corrected() -> None:
+    world, leader = three()
+    moved = next(node for node in world.nodes.values() if node is not leader)
+    world.kill(moved.id)
+    moved.host = "elsewhere"
+    moved.start()
+    world.run(3000)
+    for node in world.nodes.values():
+        assert node.quorum.voters.peer(moved.id, "CONTROLLER") == (moved.id, "elsewhere", 9000 + moved.id)
+
+
+def test_a_leader_that_comes_back_elsewhere_says_so_in_its_first_batch() -> None:
+    world, node = alone()
+    world.kill(1)
+    node.host = "elsewhere"
+    node.start()
+    world.run(100)
+    assert node.quorum.voters.peer(1, "CONTROLLER") == (1, "elsewhere", 9001)
+    assert [entry for _, entry in node.log()][-3:] == ["leader", "version", "voters"]
+
+
 # --- failing disks ---
 
 

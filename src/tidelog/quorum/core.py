@@ -19,7 +19,7 @@ from tidelog.quorum.election_state import ElectionState
 from tidelog.quorum.listener import Listener
 from tidelog.quorum.metadata_log import DIRECTORY, MetadataLog
 from tidelog.quorum.roles import TRANSITIONS, Follower, Prospective, Resigned, Role, RoleName, Unattached
-from tidelog.quorum.settings import QuorumSettings
+from tidelog.quorum.settings import MAX_EPOCH, QuorumSettings
 from tidelog.quorum.voters import Address, Peer, ReplicaKey, Voter, VoterSet
 from tidelog.storage import Storage
 
@@ -71,7 +71,7 @@ class Core:
         self.role: Role = Unattached()
         self.stopping = False
         """A clean stop was asked for: no more elections."""
-        self.on_enter: dict[RoleName, Callable[[Any], None]] = {}
+        self.on_enter: dict[RoleName, list[Callable[[Any], None]]] = {name: [] for name in RoleName}
         """What to do in a new role once its election state is durable."""
         self.on_leave: dict[RoleName, Callable[[Any], None]] = {}
         self.on_log_flushed: dict[RoleName, Callable[[Any], None]] = {}
@@ -181,7 +181,7 @@ class Core:
 
     def learn(self, epoch: int, leader_id: int | None, leader: Peer | None) -> None:
         """Take note of an epoch and its leader, whatever request or answer told of them."""
-        if epoch < self.epoch:
+        if epoch < self.epoch or epoch > MAX_EPOCH:
             return
         if leader_id == self.identity.node_id:
             if epoch > self.epoch:  # led by this node, which does not remember it: never vote in that epoch
@@ -210,8 +210,9 @@ class Core:
                 "quorum-leader", epoch=self.epoch, leader=self.leader_id, role=role.name.value, voters=self.voters.ids
             )
             self.listener.on_leader_change(*leader)
-        if self.role is role and role.name in self.on_enter:
-            self.on_enter[role.name](role)
+        for entered in self.on_enter[role.name]:
+            if self.role is role:
+                entered(role)
 
     # --- the gate ---
 

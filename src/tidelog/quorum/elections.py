@@ -23,6 +23,7 @@ from tidelog.quorum.requests import (
     vote_response,
 )
 from tidelog.quorum.roles import Candidate, Election, Follower, Prospective, Resigned, RoleName, Unattached
+from tidelog.quorum.settings import MAX_EPOCH
 from tidelog.quorum.voters import Peer, ReplicaKey
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.vote import VoteRequest, VoteResponse
@@ -43,9 +44,9 @@ class Elections:
         self._lost_elections = 0
         self._early_attempts = 0
         """Pre-votes begun early since this replica last fetched: each waits longer, so a flapping link is no storm."""
-        core.on_enter[RoleName.UNATTACHED] = self._entered_unattached
-        core.on_enter[RoleName.PROSPECTIVE] = self._entered_prospective
-        core.on_enter[RoleName.CANDIDATE] = self._entered_candidate
+        core.on_enter[RoleName.UNATTACHED].append(self._entered_unattached)
+        core.on_enter[RoleName.PROSPECTIVE].append(self._entered_prospective)
+        core.on_enter[RoleName.CANDIDATE].append(self._entered_candidate)
 
     # --- beginning an election ---
 
@@ -231,7 +232,7 @@ class Elections:
     def _refusal(self, voter_id: int, partition: Any) -> ErrorCode:
         core = self._core
         last_epoch, epoch = partition.last_offset_epoch, partition.replica_epoch
-        if partition.last_offset < 0 or last_epoch < 0 or last_epoch > epoch:
+        if partition.last_offset < 0 or not 0 <= last_epoch <= epoch <= MAX_EPOCH:
             return ErrorCode.INVALID_REQUEST
         if last_epoch == epoch and not partition.pre_vote:  # nothing can be in the log yet of an epoch without leader
             return ErrorCode.INVALID_REQUEST

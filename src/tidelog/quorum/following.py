@@ -26,7 +26,7 @@ from tidelog.quorum.requests import (
     only_partition,
 )
 from tidelog.quorum.roles import Follower, Role, RoleName, Unattached
-from tidelog.quorum.settings import MAX_FETCH_WAIT_MS
+from tidelog.quorum.settings import MAX_EPOCH, MAX_FETCH_WAIT_MS
 from tidelog.quorum.snapshot import SnapshotId
 from tidelog.quorum.voters import Peer
 from tidelog.wire.api_table import ApiKey
@@ -52,16 +52,10 @@ class Following:
         self._core = core
         self._elections = elections
         self._downloads = Downloads(core, self._fetch, self._restart_fetch_timer)
-        core.on_enter[RoleName.FOLLOWER] = self._entered
+        core.on_enter[RoleName.FOLLOWER].append(self._entered)
         core.on_leave[RoleName.FOLLOWER] = self._downloads.abandon
         core.on_log_flushed[RoleName.FOLLOWER] = self._flushed
-        entered_unattached = core.on_enter[RoleName.UNATTACHED]
-
-        def unattached(role: Unattached) -> None:
-            entered_unattached(role)
-            self._search(role)
-
-        core.on_enter[RoleName.UNATTACHED] = unattached
+        core.on_enter[RoleName.UNATTACHED].append(self._search)
 
     # --- the role ---
 
@@ -316,7 +310,9 @@ class Following:
     def _refusal(self, partition: Any) -> ErrorCode:
         if partition.leader_epoch < self._core.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.INVALID_REQUEST if partition.leader_id < 0 else ErrorCode.NONE
+        if partition.leader_id < 0 or partition.leader_epoch > MAX_EPOCH:
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
 
     def _succession_delay_ms(self, partition: Any) -> int:
         """None for the first of the preferred successors, and ever longer for those after it."""

@@ -96,9 +96,9 @@ class Leadership:
         self.on_committed: list[Callable[[Leader], None]] = []
         self.on_lost: list[Callable[[Leader], None]] = []
         self._resignation_done: Callable[[], None] | None = None
-        core.on_enter[RoleName.LEADER] = self._entered
+        core.on_enter[RoleName.LEADER].append(self._entered)
         core.on_leave[RoleName.LEADER] = self._left
-        core.on_enter[RoleName.RESIGNED] = self._entered_resigned
+        core.on_enter[RoleName.RESIGNED].append(self._entered_resigned)
         core.on_leave[RoleName.RESIGNED] = lambda _: self._finish_resignation()
         core.on_log_flushed[RoleName.LEADER] = self.update_high_watermark
 

@@ -114,8 +114,8 @@ class MetadataLog:
     @property
     def last_epoch(self) -> int:
         """The epoch of the last record, or of the snapshot that the log begins with."""
-        if self._log.epochs:
-            return self._log.epochs[-1][0]
+        if self._log.latest_epoch >= 0:
+            return self._log.latest_epoch
         return self.snapshots[-1].epoch if self.snapshots else 0
 
     @property
@@ -350,7 +350,7 @@ class MetadataLog:
             return True
 
     def _goes_further(self, snapshot_id: SnapshotId) -> bool:
-        last_epoch = self._log.epochs[-1][0] if self._log.epochs else 0
+        last_epoch = max(self._log.latest_epoch, 0)
         return snapshot_id != BOOTSTRAP and (snapshot_id.epoch, snapshot_id.end_offset) > (last_epoch, self.end_offset)
 
     def _recover_snapshots(self) -> None:

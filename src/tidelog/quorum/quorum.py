@@ -19,6 +19,7 @@ from tidelog.quorum.describe import handle_describe
 from tidelog.quorum.elections import Elections
 from tidelog.quorum.fetches import Fetches
 from tidelog.quorum.following import Following
+from tidelog.quorum.joining import Joining
 from tidelog.quorum.leadership import Leadership
 from tidelog.quorum.listener import Listener
 from tidelog.quorum.membership import Membership
@@ -47,6 +48,7 @@ class Quorum:
         self._leadership = Leadership(self._core)
         self._elections = Elections(self._core, self._leadership.lead)
         following = Following(self._core, self._elections)
+        Joining(self._core)
         fetches = Fetches(self._core, self._leadership)
         membership = Membership(self._core, self._leadership)
         self._snapshots = Snapshots(self._core)

@@ -7,6 +7,8 @@ from typing import Any
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """The largest batch of metadata records (Kafka's bound): what one append may hold."""
+MAX_EPOCH = 1 << 30
+"""No quorum holds so many elections: a larger epoch is a mistake, and would end the counting."""
 MAX_FETCH_WAIT_MS = 500
 """How long a leader holds a fetch for which it has nothing."""
 CHECK_QUORUM_FACTOR = 1.5
@@ -26,6 +28,7 @@ class QuorumSettings:
     controller_quorum_fetch_timeout_ms: int = 2000
     controller_quorum_request_timeout_ms: int = 2000
     controller_quorum_retry_backoff_ms: int = 20
+    controller_quorum_auto_join_enable: bool = False
     controller_quorum_fetch_max_bytes: int = 1_048_576
     controller_quorum_fetch_snapshot_max_bytes: int = 1_048_576
     metadata_log_segment_bytes: int = 1 << 30
