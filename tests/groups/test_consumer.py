@@ -127,6 +127,8 @@ def test_wrong_requests_are_told_so_and_change_nothing(node: GroupNode) -> None:
     assert node.commit({0: 1}, member_id="a", generation_id_or_member_epoch=epoch + 1) == {
         0: ErrorCode.STALE_MEMBER_EPOCH
     }
+    old: dict[str, Any] = {"member_id": "a", "generation_id_or_member_epoch": epoch, "version": 8}
+    assert node.commit({0: 1}, **old) == {0: ErrorCode.UNSUPPORTED_VERSION}
     assert node.commit({0: 1}, member_id="b", generation_id_or_member_epoch=epoch) == {0: ErrorCode.UNKNOWN_MEMBER_ID}
     assert node.commit({0: 1}) == {0: ErrorCode.UNKNOWN_MEMBER_ID}
     assert node.fetch_offsets([0], member_id="a", member_epoch=epoch + 1).error_code == ErrorCode.STALE_MEMBER_EPOCH

@@ -124,7 +124,9 @@ def _check_committer(state: GroupsState, committer: Committer) -> None:
                 else ErrorCode.ILLEGAL_GENERATION
             )
         return  # a consumer that assigns its partitions itself: its first offset makes the group
-    member = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
+    member = group.check_commit(
+        committer.member_id, committer.instance_id, committer.generation, api_version=committer.api_version
+    )
     if (
         isinstance(group, ClassicGroup)
         and member is not None

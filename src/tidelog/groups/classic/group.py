@@ -235,9 +235,18 @@ class ClassicGroup:
     # --- offsets ---
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        api_version: int = 0,
+        is_transactional: bool = False,
     ) -> Member | None:
-        """Whether a commit is from whom it says it is; returns the member, or None for one that is in no group."""
+        """Whether a commit is from whom it says it is; returns the member, or None for one that is in no group.
+
+        Any version of the request will do.
+        """
         if generation < 0 and self.state is State.EMPTY:
             return None
         member = None

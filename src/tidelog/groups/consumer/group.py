@@ -21,8 +21,8 @@ from tidelog.groups.consumer import records
 from tidelog.groups.consumer.member import NOTHING, Assignment, ConsumerMember
 from tidelog.outbox import Timer
 
-STALE_EPOCH_VERSION = 9
-"""From this version of OffsetCommit on a member can be told that its epoch is stale."""
+MEMBER_EPOCH_VERSION = 9
+"""The first version of OffsetCommit for members of this protocol: only there can they be told what is wrong."""
 
 
 class State(Enum):
@@ -183,7 +183,13 @@ class ConsumerGroup:
     # --- offsets ---
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        api_version: int = MEMBER_EPOCH_VERSION,
+        is_transactional: bool = False,
     ) -> None:
         """Whether a commit is from a member in its present epoch, or from nobody's while nobody is in the group."""
         if generation < 0 and not self.members:
@@ -191,6 +197,8 @@ class ConsumerGroup:
         if generation < 0 and is_transactional and not member_id and instance_id is None:
             return
         member = self.member(member_id)
+        if member.classic is None and not is_transactional and api_version < MEMBER_EPOCH_VERSION:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         if generation != member.epoch:
             stale = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION if is_transactional else stale)
