@@ -44,8 +44,9 @@ class Script:
         """What happened, line by line."""
         name, *arguments = command.split()
         if name == "voters":
-            values = dict(text.split("=") for text in arguments if "=" in text)
-            settings = QuorumSettings(**{name: int(value) for name, value in values.items()})
+            pairs = [text.split("=") for text in arguments if "=" in text]
+            values: dict[str, Any] = {name: int(value) for name, value in pairs}
+            settings = QuorumSettings(**values)
             node_ids = [int(text) for text in arguments if text.isdigit()]
             self.world = World(1, node_ids, static="static" in arguments, settings=settings)
             self.world.delay_ms = self.world.flush_delay_ms = (1, 1)

@@ -24,7 +24,7 @@ from tidelog.wire.messages import (
 )
 
 
-def alone(**settings: int) -> tuple[World, Node]:
+def alone(**settings: Any) -> tuple[World, Node]:
     """A quorum of one that serves."""
     world = World(1, [1], settings=QuorumSettings(**settings))
     world.start()
