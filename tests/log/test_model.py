@@ -208,6 +208,7 @@ class LogMachine(RuleBasedStateMachine):
         self.resume_sequence()
 
     def resume_sequence(self) -> None:
+        self.promised = min(self.promised, self.log.recovery_point)
         known = self.log.producers.producers.get(1)
         self.sequence = 0 if known is None else known.last_sequence + 1
 

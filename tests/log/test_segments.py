@@ -288,6 +288,20 @@ def test_flushes_may_overlap(disk: SimulatedDisk) -> None:
     assert log.recovery_point == 2
 
 
+def test_a_closed_log_has_all_files_kafka_looks_for(disk: SimulatedDisk) -> None:
+    log = open_log(disk)
+    assert disk.list(DIRECTORY) == ["00000000000000000000.log"], "an idle partition is one file until it is closed"
+    log.close()
+    flush(log)
+    segment = ["00000000000000000000.index", "00000000000000000000.log", "00000000000000000000.timeindex"]
+    assert disk.list(DIRECTORY) == segment
+    disk.kill()
+    log = open_log(disk)
+    append(log)
+    log.close()
+    assert disk.list(DIRECTORY) == [*segment, "00000000000000000001.snapshot", "leader-epoch-checkpoint"]
+
+
 def test_closing_twice_and_without_news_writes_nothing(disk: SimulatedDisk) -> None:
     log = open_log(disk)
     append(log)

@@ -130,10 +130,11 @@ class IndexFile:
         self._written = written + len(first)
         del first[:], second[:]
 
-    def create(self) -> None:
-        """Have an empty file: Kafka expects one beside every segment."""
-        self.storage.open(self.path, create=True).close()
-        self._written = 0
+    def complete(self) -> None:
+        """Write all there is, and have a file even of nothing: Kafka expects one beside every segment it is given."""
+        self.write_out()
+        if not self._count_written():
+            self.storage.open(self.path, create=True).close()
 
     def truncate(self, entry_count: int) -> None:
         """Keep only the first entries."""
@@ -150,14 +151,15 @@ class IndexFile:
         self._last = (self._columns[0][-1], self._columns[1][-1]) if self._columns[0] else None
 
     def reset(self) -> None:
-        """Empty the index, whatever is in its file."""
+        """Empty the index, whatever is in its file. None is made before there is an entry to write."""
         del self._columns[0][:], self._columns[1][:]
-        file = self.storage.open(self.path, create=True)
-        try:
-            if file.size:
-                file.truncate(0)
-        finally:
-            file.close()
+        if self.storage.exists(self.path):
+            file = self._open()
+            try:
+                if file.size:
+                    file.truncate(0)
+            finally:
+                file.close()
         self._written = 0
         self._last = None
 

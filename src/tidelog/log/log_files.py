@@ -63,6 +63,7 @@ class LogFiles:
         log_start_offset: int,
         log_end_offset: int,
         recovered: Recovered | None,
+        is_changed: bool,
         is_epochs_stored: bool,
     ) -> None:
         self.storage = storage
@@ -79,7 +80,7 @@ class LogFiles:
         self.recovered = recovered
         """What opening it after an unclean stop had to cut; None after a clean one."""
         self._reader = Reader(segments)
-        self._is_changed = recovered is not None
+        self._is_changed = is_changed
         """Whether closing has anything to write."""
         self._is_epochs_stored = is_epochs_stored
         """Whether `leader-epoch-checkpoint` says what `epoch_history` says. An epoch without records is not worth a
@@ -355,7 +356,10 @@ class LogFiles:
         if self._is_changed:
             self._is_changed = False
             active.seal()
-            self._flushes.sealed(active)
+            if active.size:
+                self._flushes.sealed(active)
+            else:
+                self._flushes.directory_changed()
             self._take_snapshot()
         for segment in self._segments:
             segment.close()

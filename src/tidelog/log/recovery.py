@@ -103,7 +103,8 @@ class _Opening:
         self.now_ms = now_ms
         self.snapshots = SnapshotFiles(storage, directory, snapshot_offsets)
         self.producers = ProducerState(producer_expiry_ms)
-        self.flushes = FlushState(storage, directory, 0, is_new=not len(segments))
+        self.is_new = not len(segments)
+        self.flushes = FlushState(storage, directory, 0, is_new=self.is_new)
         self.epoch_path = f"{directory}/{names.EPOCH_CHECKPOINT}"
 
     def open(self, recovery_point: int, log_start_offset: int, clean: bool) -> Log:
@@ -129,6 +130,8 @@ class _Opening:
         if not len(self.segments) or end_offset < log_start_offset:
             end_offset = log_start_offset
             self._start_anew(log_start_offset)
+            if not self.is_new:
+                self.flushes.recovery_point = 0  # a power loss may bring back some of what was dropped
             history = EpochHistory()
             if stored_epochs:
                 self._write_epochs(history)  # what it says of the log before must not be believed again
@@ -159,6 +162,7 @@ class _Opening:
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             recovered=recovered,
+            is_changed=recovered is not None or self.is_new,
             is_epochs_stored=is_epochs_stored,
         )
 
@@ -175,6 +179,7 @@ class _Opening:
             segment.destroy()
         self.segments.clear()
         self.snapshots.delete_all()
+        self.producers.start_from((), offset)
         self.segments.add(
             Segment.create(
                 self.storage,
@@ -229,7 +234,7 @@ class _Opening:
             index += 1
             following = segments[index] if index < len(segments) else None
             goes_on = following is not None and self._may_follow(following, expected, valid_bytes == segment.size)
-            if following is not None and not goes_on and expected < recovery_point:
+            if following is not None and not goes_on and max(expected, log_start_offset) < recovery_point:
                 # Nothing of it was changed but its indexes, which can be made anew.
                 raise CorruptionError(
                     f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which was flushed"

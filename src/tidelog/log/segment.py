@@ -85,7 +85,7 @@ class Segment:
         index_bytes: int,
         now_ms: int,
     ) -> Segment:
-        """A new empty segment with its files; leftovers of the same name are emptied."""
+        """A new empty segment. Leftovers of its name are emptied; index files come with their first entries."""
         segment = cls(
             storage,
             directory,
@@ -159,7 +159,8 @@ class Segment:
         """Complete the indexes: the last entry by time of a segment that is closed is its newest timestamp."""
         if self._newest is not None:
             self.time_index.add(*self._newest)
-        self.write_out_indexes()
+        self.offset_index.complete()
+        self.time_index.complete()
 
     def check_index_room(self) -> None:
         """See whether another index entry may be added; one more is kept free for sealing the time index."""
@@ -308,6 +309,9 @@ class Segment:
     def _use_indexes(self) -> None:
         """Check the index files before they are first used; what is missing or cannot be one is made anew."""
         if self._checked:
+            return
+        if not self.size:
+            self.reset_indexes()
             return
         try:
             self.offset_index.check()
