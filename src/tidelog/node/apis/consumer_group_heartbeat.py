@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelog.errors import KafkaError
+from tidelog.controller.levels import GROUP_VERSION
+from tidelog.errors import ErrorCode, KafkaError
 from tidelog.events import Request
 from tidelog.groups.consumer.heartbeat import Beat
 from tidelog.node.group_requests import client_host, replying
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
 
 API_KEY = ApiKey.CONSUMER_GROUP_HEARTBEAT
 VERSIONS = (0, 1)
+CONSUMER_PROTOCOL_LEVEL = 1
+"""Of the feature group.version: below it some broker may not know the protocol's records."""
 
 
 def handle(node: Node, request: Request) -> None:
     """Give the request to its group."""
     body = request.body
     reply = replying(node, request)
+    if node.image.features.get(GROUP_VERSION, 0) < CONSUMER_PROTOCOL_LEVEL:
+        reason = f"The cluster's {GROUP_VERSION} is below {CONSUMER_PROTOCOL_LEVEL}."
+        reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=reason))
+        return
     owned = None
     if body.topic_partitions is not None:
         owned = {one.topic_id: frozenset(one.partitions) for one in body.topic_partitions if one.partitions}
