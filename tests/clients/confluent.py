@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.samples import Record
 from tests.support.nodes import Node
+from tests.support.processes import wait_until
 
 WAIT_S = 20.0
 
@@ -26,6 +27,8 @@ def create_topic(node: Node, name: str, partitions: int = 1, config: dict[str, s
     request = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
     client = admin(node)  # kept until the answer is there: a client that is collected drops what it waits for
     client.create_topics([request])[name].result(WAIT_S)
+    if node.peer == "kafka":  # its broker learns a moment after its controller; ours must know when it answers
+        wait_until(lambda: name in client.list_topics(timeout=WAIT_S).topics, WAIT_S, f"{name} is there")
 
 
 def producer(node: Node, **settings: Any) -> Producer:
