@@ -8,6 +8,7 @@ can keep its promise, and a finding would say nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tidelog.sim.clock import RIGHT_PPM
 from tidelog.sim.cluster import SimulatedCluster
@@ -74,10 +75,24 @@ class Faults:
             "restart": self._restart,
             "rolling restart": self._roll,
             "clock": self._clock,
+            "strand": self._strand,
         }
+        fault = self._aimed(fault)
         done = acts[fault.kind](fault)
         self.injected += done
         self._note(f"fault {fault}" if done else f"no {fault.kind} of {fault.places}: busy, or beyond the budget")
+
+    def _aimed(self, fault: Fault) -> Fault:
+        """The fault, at who leads the partition that it is aimed at, when somebody does."""
+        if fault.aim < 0:
+            return fault
+        topic, index = self._shape.consumers[fault.aim]
+        known = self._cluster.newest_image().topic(topic)
+        leader = -1 if known is None else known.partitions[index].leader
+        others = [place for place in fault.places[1:] if place != leader]
+        if leader < 0 or len(others) < len(fault.places) - 1:
+            return fault
+        return replace(fault, places=(leader, *others))
 
     def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
         self._world.at(self._world.now_ms + delay_ms, lambda: None if self.is_over else action())
@@ -173,6 +188,26 @@ class Faults:
             network.slow(target, source, 0, fault.traffic)
 
         self._later(fault.duration_ms, quicken)
+        return True
+
+    def _strand(self, fault: Fault) -> bool:
+        """A leader's records reach no follower for a moment, and then it is gone: its log parts from the others'."""
+        node_id = self._take(fault)
+        if node_id is None:
+            return False
+        network = self._world.network
+        others = [one for one in self._cluster.brokers if one != node_id]
+        for other in others:
+            network.hold(node_id, other, ("data",))
+
+        def end() -> None:
+            if self._cluster.process(node_id).alive:
+                self._world.kill(node_id)
+            for other in others:
+                network.release(node_id, other, ("data",))
+            self._later(fault.duration_ms, lambda: self._start(node_id))
+
+        self._later(50 + fault.duration_ms % 500, end)
         return True
 
     def _restart(self, fault: Fault) -> bool:

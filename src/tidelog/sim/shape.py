@@ -27,6 +27,7 @@ FAULT_KINDS = (
     "restart",
     "rolling restart",
     "clock",
+    "strand",
 )
 ADMIN_ACTIONS = ("create", "delete", "alter", "elect")
 Choice = TypeVar("Choice")
@@ -68,9 +69,12 @@ class Fault:
     """Kinds of traffic that a fault of the network hits."""
     amount: int
     """How much slower, or how far a clock is set."""
+    aim: int = -1
+    """The number of the partition whose leader is hit instead of the first place; -1 for that place itself."""
 
     def __str__(self) -> str:
         where = "-".join(map(str, self.places))
+        where += "" if self.aim < 0 else f" (the leader of partition number {self.aim})"
         return f"{self.kind} {where} for {self.duration_ms} ms ({'+'.join(self.traffic)}, {self.amount})"
 
 
@@ -132,7 +136,7 @@ def draw(seed: int) -> Shape:
         producers,
         tuple(partitions),
         admin,
-        _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients),
+        _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, len(partitions)),
     )
 
 
@@ -155,7 +159,7 @@ def _draw_producer(chance: Chance, name: str, topics: Sequence[TopicShape]) -> P
     return ProducerShape(name, acks, is_idempotent, topic.name, partition, 20 + chance.below(100))
 
 
-def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str]) -> tuple[Fault, ...]:
+def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str], partitions: int) -> tuple[Fault, ...]:
     """A swarm: some kinds of fault are left out altogether, so that others come often enough to meet each other."""
     kinds = [kind for kind in FAULT_KINDS if chance.below(5) < 3] or ["kill"]
     faults = []
@@ -175,6 +179,7 @@ def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str]) -
                 pick(chance, (50, 300, 1500, 4000, 8000)) + chance.below(500),
                 pick(chance, (("data",), ("control",), ("data", "control"), ("data", "control"))),
                 pick(chance, (20, 150, 700)) if kind == "slow" else chance.below(20_000) - 10_000,
+                chance.below(partitions) if kind == "strand" or chance.below(3) == 0 else -1,
             )
         )
     return tuple(sorted(faults, key=lambda one: one.at_ms))

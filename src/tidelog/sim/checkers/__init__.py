@@ -21,6 +21,7 @@ from tidelog.sim.checkers.replicas import (
     OneLeaderAnEpoch,
     ReplicasAreIdentical,
     WatermarkNeverGoesBack,
+    WatermarkWaitsForMinIsr,
     WatermarkWithinInSyncLogs,
 )
 
@@ -28,6 +29,7 @@ ALL: tuple[type[Checker], ...] = (
     NodesGoOn,
     OneLeaderAnEpoch,
     WatermarkWithinInSyncLogs,
+    WatermarkWaitsForMinIsr,
     WatermarkNeverGoesBack,
     CommittedRecordsStay,
     LeaderIsInSync,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
 from tidelog.sim.machines import Process
@@ -37,7 +38,7 @@ class OneLeaderAnEpoch(Checker):
 
 
 class WatermarkWithinInSyncLogs(Checker):
-    """When a leader's watermark moves, every replica it counts on has the records below it."""
+    """When a leader's watermark or ISR moves, every replica it counts on has the records below the watermark."""
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
@@ -47,28 +48,62 @@ class WatermarkWithinInSyncLogs(Checker):
         seen = self._seen.of(process)
         for partition in hosted(process):
             leadership = partition.leadership
-            key = (partition.topic_id, partition.index)
-            if leadership is None or seen.get(key) == (leadership.epoch, partition.high_watermark):
+            if leadership is None:
                 continue
-            is_first = seen.get(key, (-1,))[0] != leadership.epoch
-            seen[key] = (leadership.epoch, partition.high_watermark)
+            key = (partition.topic_id, partition.index)
+            now = (leadership.epoch, partition.high_watermark, leadership.isr)
+            before = seen.get(key)
+            if now == before:
+                continue
+            seen[key] = now
             if partition.high_watermark > partition.log.log_end_offset:
                 raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
-            if is_first:
+            if before is not None and before[0] == leadership.epoch:
+                self._look(process.host.name, partition, leadership)
+
+    def _look(self, leader: int, partition: Partition, leadership: Leadership) -> None:
+        for member, follower in leadership.followers.items():
+            other = self.history.cluster.world.hosts[member].process
+            if member not in leadership.isr or other is None or not other.alive:
                 continue
-            for member in leadership.isr:
-                other = self.history.cluster.world.hosts[member].process
-                copy = None
-                if other is not None and other.alive:
-                    copy = other.node.replicas.partitions.get((partition.topic, partition.index))
-                # One that knows a later epoch may have cut what this leader does not know to be over.
-                if copy is None or copy.leader_epoch != partition.leader_epoch or member == process.host.name:
-                    continue
-                if copy.log.log_end_offset < partition.high_watermark:
-                    raise self.violated(
-                        f"{partition}: leader {process.host.name} moved the watermark to {partition.high_watermark}, "
-                        f"but node {member}, in sync, ends at {copy.log.log_end_offset}"
-                    )
+            copy = other.node.replicas.partitions.get((partition.topic, partition.index))
+            # One that knows a later epoch may have cut what this leader does not know to be over; one that lives again
+            # may have lost what it had, and leaves the ISR when it registers.
+            if (
+                copy is None
+                or copy.leader_epoch != leadership.epoch
+                or follower.broker_epoch != other.node.lifecycle.broker_epoch
+            ):
+                continue
+            if copy.log.log_end_offset < partition.high_watermark:
+                raise self.violated(
+                    f"{partition}: the watermark of leader {leader} is {partition.high_watermark}, but node {member}, "
+                    f"in sync, ends at {copy.log.log_end_offset}"
+                )
+
+
+class WatermarkWaitsForMinIsr(Checker):
+    """Below min.insync.replicas nothing is committed (KIP-966)."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._seen = Lives()
+
+    def after_step(self, process: Process) -> None:
+        seen = self._seen.of(process)
+        for partition in hosted(process):
+            leadership = partition.leadership
+            if leadership is None:
+                continue
+            key = (partition.topic_id, partition.index)
+            epoch, high_watermark = seen.get(key, (-1, -1))
+            seen[key] = (leadership.epoch, partition.high_watermark)
+            wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
+            if epoch == leadership.epoch and partition.high_watermark > high_watermark and len(leadership.isr) < wanted:
+                raise self.violated(
+                    f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
+                    f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
+                )
 
 
 class WatermarkNeverGoesBack(Checker):
