@@ -110,3 +110,17 @@ def test_a_topic_made_again_under_its_name_starts_empty() -> None:
     node.produce({0: node.batch(b"new")})
     assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"new"]
     assert values_of(partitions_of(node.fetch({1: 0}))[1]) == []
+
+
+def test_a_metadata_directory_of_its_own_holds_no_replicas() -> None:
+    class Separate(TwoDirectories):
+        """The first disk is the metadata's alone."""
+
+        def __init__(self) -> None:
+            OneNode.__init__(self, partitions=4, log_dirs=SECOND, metadata_log_dir="/data")
+
+    node = Separate()
+    assert node.held_by(node.second) == {0, 1, 2, 3}
+    assert node.held_by(node.world.hosts[1].disks[0]) == set()
+    node.produce({0: node.batch(b"a")})
+    assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"a"]

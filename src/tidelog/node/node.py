@@ -73,9 +73,11 @@ class Node:
         self.outbox.now_ms = now_ms
         directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
         self.cluster_id = _check_directories(config, directories)
+        # A metadata.log.dir of its own holds the metadata log and no replicas.
+        hosting = [one for one in directories if one.storage.root in config.log_dirs] or directories
         self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.look_for_unheard_brokers)
         self.replicas = Replicas(
-            config.node_id, config, directories, self.outbox, self._directory_failed, self._is_isr_eligible
+            config.node_id, config, hosting, self.outbox, self._directory_failed, self._is_isr_eligible
         )
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.outbox.chance)
         self.parked_fetches: dict[int, dict[Any, None]] = {}
@@ -112,7 +114,7 @@ class Node:
             self.link,
             self._registration,
             lambda: self.cluster.image_offset,
-            lambda: [one.directory_id for one in directories if not one.online],
+            lambda: [one.directory_id for one in hosting if not one.online],
             self._caught_up,
         )
         self.isr_changes = IsrChanges(
