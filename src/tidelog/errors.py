@@ -229,4 +229,3 @@ class DirectoryError(TidelogError):
 
 class DecodeError(TidelogError):
     """Bytes from outside are not a message of the named kind and version."""
-
