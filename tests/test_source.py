@@ -13,6 +13,7 @@ import pytest
 from tests import source_rules as rules
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.config.others import REFUSED, TOPIC_WITHOUT_EFFECT, WITHOUT_EFFECT
+from tools import generate_settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "tidelog"
@@ -91,6 +92,16 @@ def test_every_setting_is_documented_and_the_page_is_current() -> None:
     settings = {*NodeConfig.SETTINGS, *TopicConfig.SETTINGS, *WITHOUT_EFFECT, *TOPIC_WITHOUT_EFFECT, *REFUSED}
     assert documented - {"broker.id", "super.users"} == settings
     check_generated_page("generate_settings_page.py")
+
+
+def test_the_settings_page_may_be_too_modest_but_never_too_bold() -> None:
+    page = generate_settings_page.page()
+    modest = page.replace("| `node.id` |", "| `node.id` ○ |")
+    assert modest != page
+    assert generate_settings_page.is_current(page)
+    assert generate_settings_page.is_current(modest)
+    assert not generate_settings_page.is_current(page.replace("`preallocate` ○", "`preallocate`"))
+    assert not generate_settings_page.is_current(page.replace("unique in its cluster", "unique"))
 
 
 def test_the_page_of_requests_is_current() -> None:
