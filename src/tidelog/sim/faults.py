@@ -191,7 +191,7 @@ class Faults:
         return True
 
     def _strand(self, fault: Fault) -> bool:
-        """A leader's records reach no follower for a moment, and then it is gone: its log parts from the others'."""
+        """A leader's records reach no follower for a while, and then it is gone: its log parts from the others'."""
         node_id = self._take(fault)
         if node_id is None:
             return False
@@ -207,7 +207,8 @@ class Faults:
                 network.release(node_id, other, ("data",))
             self._later(fault.duration_ms, lambda: self._start(node_id))
 
-        self._later(50 + fault.duration_ms % 500, end)
+        # Half of the time long enough for the followers to leave the ISR first: then nobody else may lead cleanly.
+        self._later(50 + fault.duration_ms % 500 if fault.amount % 2 else 2000 + fault.duration_ms % 3000, end)
         return True
 
     def _restart(self, fault: Fault) -> bool:

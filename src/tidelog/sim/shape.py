@@ -146,7 +146,7 @@ def _draw_topic(chance: Chance, name: str, brokers: Sequence[int]) -> TopicShape
     for _ in range(1 + chance.below(2)):
         rest = list(brokers)
         assignment.append(tuple(rest.pop(chance.below(len(rest))) for _ in range(factor)))
-    least = pick(chance, (1, 2, 2, 2)) if factor > 1 else 1
+    least = min(factor, pick(chance, (1, 2, 2, 3)))
     flush = 1 if chance.below(6) == 0 else None
     return TopicShape(name, tuple(assignment), least, flush, pick(chance, (2_000, 20_000, 1 << 20)))
 
