@@ -124,3 +124,35 @@ def test_a_metadata_directory_of_its_own_holds_no_replicas() -> None:
     assert node.held_by(node.world.hosts[1].disks[0]) == set()
     node.produce({0: node.batch(b"a")})
     assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"a"]
+
+
+def test_rot_among_flushed_records_stops_that_partition_and_nothing_else() -> None:
+    one_batch_a_segment = {"flush.messages": "1", "segment.bytes": "1048576", "internal.segment.bytes": "300"}
+    node = OneNode(configs=one_batch_a_segment)
+    for _ in range(2):
+        node.produce({0: node.batch(b"x" * 200), 1: node.batch(b"sound")})
+    node.world.run_for(120_000)  # the recovery point is in its checkpoint now
+    for _ in range(2):
+        node.produce({0: node.batch(b"x" * 200)})
+    disk = node.world.hosts[1].disks[0]
+    node.world.kill(1)
+    disk.flip_bit(f"{TOPIC}-0/00000000000000000001.log", 120)
+    node.start_all()
+    assert values_of(partitions_of(node.fetch({1: 0}))[1]) == [b"sound", b"sound"]
+    assert node.produce({0: node.batch(b"more")})[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partitions_of(node.fetch({0: 0}))[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert any(tell.kind == "log-damaged" for _, _, tell in node.world.told)
+
+
+def test_rot_at_the_end_is_cut_as_kafka_does_and_told() -> None:
+    node = OneNode(configs={"flush.messages": "1"})
+    node.produce({0: node.batch(b"kept")})
+    node.produce({0: node.batch(b"x" * 200)})
+    node.world.run_for(120_000)
+    disk = node.world.hosts[1].disks[0]
+    node.world.kill(1)
+    disk.flip_bit(f"{TOPIC}-0/00000000000000000000.log", 200)
+    node.start_all()
+    assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"kept"]
+    told = next(tell for _, _, tell in node.world.told if tell.kind == "log-recovered")
+    assert (told.level, told.fields["offset"]) == ("error", 1)

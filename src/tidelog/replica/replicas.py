@@ -34,6 +34,8 @@ class Replicas:
         self.surroundings = Surroundings(outbox, config, is_eligible)
         self.directories = list(directories)
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.damaged: dict[TopicPartition, str] = {}
+        """Replicas whose flushed records are not what was written, with where: not opened, not served."""
         self.outbox = outbox
         self._directory_failed = directory_failed
         self.propose_isr: Callable[[Partition, Sequence[int]], None] = lambda _partition, _isr: None
@@ -56,6 +58,8 @@ class Replicas:
         """The hosted replica; raises what a client is to be told when it is not here."""
         partition = self.partitions.get((topic, index))
         if partition is None:
+            if (topic, index) in self.damaged:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damaged[(topic, index)])
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index} is not on this node")
         return partition
 
@@ -82,6 +86,13 @@ class Replicas:
         except StorageError as error:
             self.storage_failed(directory.storage, error)
             return None
+        except CorruptionError as error:
+            # What was flushed and acknowledged is not what is there. Serving the rest would hide a loss, and an empty
+            # log would be taken for a full one: it stays offline until somebody decides.
+            self.damaged[(topic, index)] = str(error)
+            self.outbox.tell("log-damaged", "error", topic=topic, partition=index, reason=str(error))
+            return None
+        self.damaged.pop((topic, index), None)
         self.partitions[(topic, index)] = partition
         return partition
 
@@ -155,6 +166,20 @@ class Replicas:
             now_ms=self.outbox.now_ms,
             producer_expiry_ms=self.config.producer_id_expiration_ms,
         )
+        recovered = log.recovered
+        if recovered is not None and (recovered.truncated_bytes or recovered.removed_segments):
+            self.outbox.tell(
+                "log-recovered",
+                "error" if recovered.is_below_recovery_point else "info",
+                topic=topic,
+                partition=index,
+                offset=log.log_end_offset,
+                truncated_bytes=recovered.truncated_bytes,
+                removed_segments=recovered.removed_segments,
+                reason="records that had been flushed are damaged"
+                if recovered.is_below_recovery_point
+                else "the end was torn by an unclean stop",
+            )
         high_watermark = directory.high_watermarks.get(key, 0)
         return Partition(
             self.node_id,
