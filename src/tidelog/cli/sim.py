@@ -54,7 +54,9 @@ def configure(parser: Parser) -> None:
         "  tidelog sim mutants acks-all-at-append\n",
         _break,
     )
-    breaking.add_argument("names", metavar="NAME", nargs="*", help="default: every mutant")
+    breaking.add_argument(
+        "names", metavar="NAME", nargs="*", help="default: every mutant that the swarm is known to find"
+    )
     breaking.add_argument("--first-seed", metavar="N", type=seed_number, help="default: drawn from the clock")
     breaking.add_argument("--most-seeds", metavar="N", type=positive_integer, default=100, help="default: 100")
     add_json(breaking)
@@ -141,7 +143,7 @@ def _replay(arguments: argparse.Namespace) -> int:
 def _break(arguments: argparse.Namespace) -> int:
     from tidelog.sim import mutants
 
-    names = arguments.names or list(mutants.ALL)
+    names = arguments.names or list(mutants.PROVEN)
     for name in names:
         if name not in mutants.ALL:
             raise UsageError(f"tidelog sim mutants: there is no mutant {name!r}{nearest(name, mutants.ALL)}")

@@ -1,8 +1,9 @@
 """Does to a simulated cluster what a shape's faults say, within a budget of lost bytes.
 
-A kill keeps the page cache, so it is free. A power loss loses bytes: at most min.insync.replicas - 1 replicas of a
-partition may have lost theirs until they are in sync again, and a minority of the voters. Beyond that no replicated log
-can keep its promise, and a finding would say nothing.
+A power loss loses bytes: at most min.insync.replicas - 1 replicas of a partition may have lost theirs until they are in
+sync again, and a minority of the voters. A kill keeps the page cache, so kills alone are free. But the controller
+cannot tell a kill from a power loss (KIP-966 trusts neither), so where bytes were lost, killed replicas count too.
+Beyond that the protocol promises nothing, and a finding would say nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Faults:
         """Nodes that something is being done to: one thing at a time."""
         self._lost_bytes: dict[int, None] = {}
         """Nodes that lost bytes and are not known to have them again."""
+        self._killed: dict[int, None] = {}
+        """Nodes that stopped uncleanly with all their bytes and are not in sync again."""
         self.is_over = False
         self.injected = 0
         self.power_losses = 0
@@ -118,6 +121,9 @@ class Faults:
         node_id = self._take(fault)
         if node_id is None:
             return False
+        if not self._may_kill(node_id):
+            self._busy.discard(node_id)
+            return False
         self._world.kill(node_id)
         self._later(fault.duration_ms, lambda: self._start(node_id))
         return True
@@ -126,7 +132,7 @@ class Faults:
         node_id = self._take(fault)
         if node_id is None:
             return False
-        if not self._within_budget(node_id):
+        if not self._within_budget(node_id, loses_bytes=True):
             self._busy.discard(node_id)
             return False
         self._lost_bytes[node_id] = None
@@ -201,7 +207,7 @@ class Faults:
             network.hold(node_id, other, ("data",))
 
         def end() -> None:
-            if self._cluster.process(node_id).alive:
+            if self._cluster.process(node_id).alive and self._may_kill(node_id):
                 self._world.kill(node_id)
             for other in others:
                 network.release(node_id, other, ("data",))
@@ -226,7 +232,7 @@ class Faults:
 
         def look() -> None:
             nonlocal waited_ms
-            if process.alive and waited_ms < STOP_PATIENCE_MS:
+            if process.alive and (waited_ms < STOP_PATIENCE_MS or not self._may_kill(node_id)):
                 waited_ms += 50
                 self._later(50, look)
                 return
@@ -271,22 +277,31 @@ class Faults:
 
     # --- the budget ---
 
-    def _within_budget(self, node_id: int) -> bool:
+    def _may_kill(self, node_id: int) -> bool:
+        """Whether a kill is within the budget; if so, take note of it."""
+        if not self._within_budget(node_id, loses_bytes=False):
+            return False
+        self._killed[node_id] = None
+        return True
+
+    def _within_budget(self, node_id: int, *, loses_bytes: bool) -> bool:
         self._forget_the_recovered()
-        lost = {*self._lost_bytes, node_id}
+        lost = {*self._lost_bytes, node_id} if loses_bytes else {*self._lost_bytes}
+        unclean = {*lost, *self._killed, node_id}
         for topic in self._shape.topics:
             for replicas in topic.assignment:
-                hit = len(lost.intersection(replicas))
+                hit = len(unclean.intersection(replicas)) if lost.intersection(replicas) else 0
                 if node_id in replicas and hit > topic.min_insync_replicas - 1:
                     return False
         voters = self._cluster.controllers
-        return len(lost.intersection(voters)) * 2 < len(voters)
+        return not loses_bytes or len(lost.intersection(voters)) * 2 < len(voters)
 
     def _forget_the_recovered(self) -> None:
         """A node has what it lost again when it runs, and every partition that it hosts counts on it."""
         image = self._cluster.newest_image()
         partitions = [partition for _, _, partition in image.partitions()]
-        for node_id in list(self._lost_bytes):
-            hosted = [partition for partition in partitions if node_id in partition.replicas]
-            if self._cluster.is_running(node_id) and all(node_id in partition.isr for partition in hosted):
-                del self._lost_bytes[node_id]
+        for unclean in (self._lost_bytes, self._killed):
+            for node_id in list(unclean):
+                hosted = [partition for partition in partitions if node_id in partition.replicas]
+                if self._cluster.is_running(node_id) and all(node_id in partition.isr for partition in hosted):
+                    del unclean[node_id]

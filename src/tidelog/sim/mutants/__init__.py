@@ -14,6 +14,17 @@ from tidelog.sim.mutants.replicating import MUTANTS as REPLICATING
 
 ALL: dict[str, Mutant] = {one.name: one for one in (*REPLICATING, *CONTROLLING)}
 """Every mutant by its name."""
+NOT_FOUND_YET = frozenset(
+    (
+        "stale-leader-epoch-accepted",
+        "preferred-out-of-sync",
+        "no-partition-epoch-check",
+        "stale-broker-epoch-in-isr",
+        "unclean-stop-eligible",
+    )
+)
+"""Mutants that need an order of events which the swarm seldom or never draws; hunted only when named."""
+PROVEN = tuple(name for name in ALL if name not in NOT_FOUND_YET)
 
 
 def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
@@ -36,4 +47,4 @@ def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
     return result
 
 
-__all__ = ["ALL", "Hunt", "Mutant", "hunt"]
+__all__ = ["ALL", "NOT_FOUND_YET", "PROVEN", "Hunt", "Mutant", "hunt"]
