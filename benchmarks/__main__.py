@@ -43,12 +43,15 @@ def main() -> int:
     for kind in BENCHMARKS:
         if arguments.only and kind.name not in arguments.only:
             continue
+        busy = machine.is_busy()
+        if busy:
+            print("this machine is busy: what follows is no result, ratios flatter the lighter peer", file=sys.stderr)
         raw = harness.run_benchmark(kind, peers, runs, Scale(arguments.quick))
         rows = [report.row(raw, figure) for figure in kind.figures]
         missed += sum(each[-1] == "**no**" for each in rows)
         print(f"\n{kind.title}\n\n{report.table(rows)}", flush=True)
         if keeps:
-            harness.save(kind, raw, about, f"make bench ARGS='--only {kind.name}'")
+            harness.save(kind, raw, about, f"make bench ARGS='--only {kind.name}'", busy=busy)
     if keeps:
         print(report.write(BENCHMARKS))
     if missed:

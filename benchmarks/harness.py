@@ -71,7 +71,14 @@ def _end(node: Node) -> None:
         node.process = None
 
 
-def save(kind: type[Benchmark], raw: dict[str, list[dict[str, float]]], machine: dict[str, str], command: str) -> Path:
+def save(
+    kind: type[Benchmark],
+    raw: dict[str, list[dict[str, float]]],
+    machine: dict[str, str],
+    command: str,
+    *,
+    busy: bool,
+) -> Path:
     """Keep the raw values, with all that is needed to judge them later."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{kind.name}.json"
@@ -80,6 +87,7 @@ def save(kind: type[Benchmark], raw: dict[str, list[dict[str, float]]], machine:
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": command,
         "machine": machine,
+        "busy": busy,
         "runs": raw,
     }
     path.write_text(json.dumps(content, indent=1) + "\n")

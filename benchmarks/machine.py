@@ -29,6 +29,14 @@ def describe() -> dict[str, str]:
     }
 
 
+def is_busy() -> bool:
+    """Whether others use this machine so much that a comparison would be unfair.
+
+    A peer that needs more CPU suffers more from company: ratios taken on a busy machine flatter the lighter one.
+    """
+    return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+
+
 def processor() -> str:
     """The name of the processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -20,6 +20,11 @@ the absolute values are this machine's.
 
 """
 
+BUSY = (
+    "**Measured on a busy machine.** The peer that needs more CPU suffers more from company, so these ratios flatter the"
+    " lighter one: they are no result."
+)
+
 
 def number(value: float) -> str:
     """Three digits that matter."""
@@ -65,6 +70,8 @@ def page(results: dict[str, dict[str, Any]], kinds: Iterable[type[Benchmark]]) -
         discarded = "no run discarded" if not kind.discarded_runs else f"{kind.discarded_runs} run discarded before"
         text += f"\n### {kind.title}\n\n{kind.method}\n\n"
         text += f"{runs} runs of each peer, {discarded}. `{result['command']}`, {result['date']}.\n"
+        if result.get("busy"):
+            text += f"\n{BUSY}\n"
     text += "\n## Machine and versions\n\n"
     machines = {tuple(results[kind.name]["machine"].items()) for kind in measured}
     for machine in sorted(machines):

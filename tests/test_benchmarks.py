@@ -52,6 +52,15 @@ def test_the_page_says_how_and_on_what_each_was_measured() -> None:
     assert BENCHMARKS[1].title not in text, "what was not measured is not shown"
 
 
+def test_a_busy_machine_is_owned_up_to() -> None:
+    kind = BENCHMARKS[0]
+    values = {figure.key: 1.0 for figure in kind.figures}
+    runs = {"tidelog": [values], "kafka": [values]}
+    quiet = {"date": "d", "command": "c", "machine": {}, "runs": runs, "busy": False}
+    assert report.BUSY not in report.page({kind.name: quiet}, BENCHMARKS)
+    assert report.BUSY in report.page({kind.name: quiet | {"busy": True}}, BENCHMARKS)
+
+
 def test_names_are_unique_and_every_figure_is_explained() -> None:
     assert len({kind.name for kind in BENCHMARKS}) == len(BENCHMARKS)
     for kind in BENCHMARKS:
