@@ -21,8 +21,8 @@ the absolute values are this machine's.
 """
 
 BUSY = (
-    "**Measured on a busy machine.** The peer that needs more CPU suffers more from company, so these ratios flatter the"
-    " lighter one: they are no result."
+    "**Measured on a busy machine.** The peer that needs more CPU suffers more from company, so these ratios flatter"
+    " the lighter one: they are no result."
 )
 
 
