@@ -23,7 +23,7 @@ NOT_FOUND_YET = frozenset(
         "unclean-stop-eligible",
     )
 )
-"""Mutants that need an order of events which the swarm seldom or never draws; hunted only when named."""
+"""Mutants that the swarm is not known to find, for reasons not looked into yet; hunted only when named."""
 PROVEN = tuple(name for name in ALL if name not in NOT_FOUND_YET)
 
 
