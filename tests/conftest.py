@@ -22,6 +22,9 @@ MARK = "TIDELOG_TEST_RUN"
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = uuid.uuid4().hex
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A run in the background of a shell ignores Ctrl-C, and so would every command that a test means to interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None:
         # One of its own, removed at the end: pytest's shared one stays, and runs side by side clean up each other.
         config.option.basetemp = tempfile.mkdtemp(prefix="tidelog-tests-")

@@ -158,7 +158,7 @@ def test_one_record_that_is_too_large_is_an_error() -> None:
 
 
 def test_retries_end() -> None:
-    with running() as cluster, Client(cluster.bootstrap, timeout_ms=150) as client:
+    with running() as cluster, Client(cluster.bootstrap, timeout_ms=1_500) as client:
         cluster.fail(ApiKey.PRODUCE, *[refusal(ErrorCode.NOT_ENOUGH_REPLICAS)] * 100)
         producer = Producer(client)
         producer.send("t", b"x")
