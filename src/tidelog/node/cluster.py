@@ -40,6 +40,7 @@ class Cluster:
         self.image = MetadataImage()
         self.image_offset = -1
         """The last offset of the metadata log that the image has."""
+        self.is_stopping = False
         self.leader_id: int | None = None
         self.leader_epoch = 0
         self.quorum: Quorum
@@ -124,4 +125,7 @@ class Cluster:
     def on_resigned(self) -> None:
         """This node is no longer the active controller."""
         if self.controller is not None:
-            self.controller.deactivate()
+            if self.is_stopping:
+                self.controller.deactivate("this node is stopping")
+            else:
+                self.controller.deactivate()

@@ -372,6 +372,8 @@ class Node:
         self.lifecycle.stop(lambda: self.replicas.stop(self.lifecycle.broker_epoch, self._resign))
 
     def _resign(self) -> None:
+        self.cluster.is_stopping = True
+
         def resigned() -> None:
             self.cluster.quorum.close()
             self.outbox.halt(0, "stopped")

@@ -1,4 +1,7 @@
-"""DescribeLogDirs, versions 1 to 4: the log directories with their sizes (KIP-113, KIP-827 the volume's bytes)."""
+"""DescribeLogDirs, versions 1 to 5: the log directories with their sizes (KIP-113, KIP-827 the volume's bytes).
+
+Version 5 tells which are cordoned (KIP-1066): none, as nothing here can cordon one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from tidelog.node.node import Node
 
 API_KEY = ApiKey.DESCRIBE_LOG_DIRS
-VERSIONS = (1, 4)
+VERSIONS = (1, 5)
 
 
 def handle(node: Node, request: Request) -> DescribeLogDirsResponse:
