@@ -1,0 +1,81 @@
+"""Tidelog and any other Kafka cluster as sources and sinks of Spark, in Python and without a jar.
+
+    spark = tidelog.spark.session("orders")
+    rows = (spark.read.format("tidelog").option("kafka.bootstrap.servers", "127.0.0.1:9092")
+            .option("subscribe", "orders").load())
+
+`register` makes the formats `tidelog` and `tidelog_segments` known to a session of the user's own. The executors need
+this package too: on a cluster, install it there or ship it with `--py-files`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register", "session"]
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Make the formats `tidelog` and `tidelog_segments` known to a session; returns the session."""
+    from tidelog.spark.datasource import sources_for
+
+    for source in sources_for(_parallelism_of(spark)):
+        spark.dataSource.register(source)
+    return spark
+
+
+def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
+    """A session with the formats registered: `local[*]` unless a master is named, here or by spark-submit.
+
+    Settings are Spark's, with their dots: `session("land", **{"spark.driver.memory": "2g"})`.
+    """
+    prepare_environment()
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    given = {name: str(value) for name, value in conf.items()}
+    known = SparkConf()
+    # A setting of ours is a default: what spark-submit, a properties file or the caller says goes before it.
+    for name, value in (_DEFAULTS | given).items():
+        if name in given or not known.contains(name):
+            known.set(name, value)
+    return register(SparkSession.builder.config(conf=known).appName(app_name).getOrCreate())
+
+
+def prepare_environment() -> None:
+    """Let Spark find this Python and, where the environment brings one, its Java."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if "JAVA_HOME" not in os.environ and (Path(sys.prefix) / "bin" / "java").exists():
+        os.environ["JAVA_HOME"] = sys.prefix
+
+
+_CORES = os.cpu_count() or 1
+_DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A name that does not resolve is the commonest reason why a local Spark does not start.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": str(max(2, _CORES)),
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # The fallback would read what a Python worker prints by tracebacks of the JVM: the short form names the cause.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+
+
+def _parallelism_of(spark: SparkSession) -> int:
+    """How many tasks run at once; Spark Connect does not say, so there it is taken from this machine."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # Connect raises an error of its own that older versions of PySpark do not have
+        return _CORES

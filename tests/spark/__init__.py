@@ -1,0 +1,1 @@
+"""The formats and pipelines on a real Spark."""

@@ -1,0 +1,48 @@
+"""One Spark for all tests of this folder, with the official connector beside ours as a judge."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import tidelog.spark
+from tests.clients.conftest import make_topic, node
+from tools import fetch_spark_connector
+
+__all__ = ["make_topic", "node"]
+
+
+@pytest.fixture(scope="session")
+def scratch() -> Iterator[Path]:
+    """A directory for Spark's own files."""
+    with tempfile.TemporaryDirectory(prefix="spark-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture(scope="session")
+def spark(scratch: Path) -> Iterator[SparkSession]:
+    """A local Spark that knows `tidelog`, `tidelog_segments` and the official `kafka`."""
+    connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
+    conf = {
+        "spark.master": "local[2]",
+        "spark.jars": ",".join(str(each) for each in connector),
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+    }
+    session = tidelog.spark.session("tidelog-tests", **conf)
+    yield session
+    gateway = SparkContext._gateway
+    session.stop()
+    # Spark's JVM would live as long as this process, and a check for what is left behind would meet it.
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(30)
+    SparkContext._gateway = SparkContext._jvm = None
