@@ -127,10 +127,10 @@ Consumers read from the leader, unless they name their rack and brokers are told
     (
         "Positions of a consumer",
         """\
-A consumer's *position* is the offset it reads next. It lies at or below the high watermark, which lies at or below
-the log end offset; `high-watermark` above shows all three: the consumer's position is 3, the watermark 3, the
-leader's log ends at 6. The offset that a group has committed is a fourth.""",
-        [],
+A consumer's *position* is the offset it reads next. What its group has *committed* lies at or below it: from there
+a successor goes on. The position lies at or below the high watermark, and that at or below the log end offset.
+`tidelog groups describe GROUP` shows the four, with the lag of each.""",
+        ["consumer-positions"],
     ),
     (
         "Which settings lose nothing",

@@ -114,3 +114,17 @@ def test_mistakes_are_one_line(tidelog: Tidelog, node: TidelogNode) -> None:
     unknown = tidelog("groups", "describe", "nobody", "--bootstrap", node.bootstrap)
     assert unknown.code == 1
     assert unknown.err.count("\n") == 1
+
+
+def test_consume_goes_on_where_its_group_is_and_says_where_it_is(
+    group: str, node: TidelogNode, tidelog: Tidelog, ask: Any
+) -> None:
+    """A second run must not print again what the first printed, and the position is that of its consumer."""
+    words = ("consume", group, "--group", group, "--bootstrap", node.bootstrap)
+    assert tidelog(*words, "--max", 2).out.split() == ["3", "4"]
+    row = next(one for one in ask("describe", group)[0]["partitions"] if one["partition"] == 0)
+    assert (row["committed"], row["position"], row["position_lag"]) == (5, 5, 2)
+    assert tidelog(*words).out.split() == ["5", "6"]
+    assert tidelog(*words).out == ""
+    fresh = ("consume", group, "--group", f"{group}-new", "--bootstrap", node.bootstrap)
+    assert tidelog(*fresh, "--from", "6").out.split() == ["6"]

@@ -24,6 +24,7 @@ SCENARIOS = """
     divergence stale-high-watermark slow-follower lag-by-count-flaps min-insync-replicas visible-only-when-safe
     n-minus-one unclean-election controller-fails session-timeout network-partition follower-reads preferred-leader
     checkpoints-survive safe-settings order-without-idempotence fetch-offset-is-the-ack
+    consumer-positions
 """
 SLOW = "safe-settings"
 
@@ -98,9 +99,9 @@ def test_a_seed_has_one_history_in_every_process() -> None:
 def test_a_script_can_act_but_cannot_set_anything() -> None:
     """Every command is one that a person with a real cluster could carry out; a new one is to be thought about here."""
     assert " ".join(sorted(COMMANDS)) == (
-        "alter answer call clock cluster consume consumer create cut elect fetch heal hold kill let load mark mend"
-        " offsets partition pause power-off produce producer release resume send settle show slow start stop sweep wait"
-        " wipe"
+        "alter answer call clock cluster commit consume consumer create cut describe elect fetch heal hold kill let"
+        " load mark mend offsets partition pause power-off produce producer release resume send settle show slow start"
+        " stop sweep wait wipe"
     )
 
 

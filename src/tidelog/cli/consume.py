@@ -14,6 +14,7 @@ from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, positive_in
 from tidelog.cli.records_text import json_fields
 
 if TYPE_CHECKING:
+    from tidelog.cli.consuming_group import ConsumingGroup
     from tidelog.client.client import Client, TopicPartition
     from tidelog.client.consumer import ConsumedRecord
 
@@ -24,10 +25,14 @@ EXAMPLES = """\
   tidelog consume orders --from latest --follow            only what comes
   tidelog consume orders --from 100 --max 10 --partition 0
   tidelog consume orders --from 2026-11-15T10:00:00Z --json-lines
+  tidelog consume orders --group billing --follow          on from what the group has committed
 
 --from takes earliest, latest, an offset, a time (2026-11-15, 2026-11-15T10:00:00Z) or milliseconds since 1970 as
 @1763200800000. Records of one partition come in order. JSON lines have topic, partition, offset, timestamp, key, value
-and headers; key_base64 and value_base64 stand for bytes that are no text."""
+and headers; key_base64 and value_base64 stand for bytes that are no text. With --group what was printed is committed
+every 5 s and at the end, and `tidelog groups describe` shows the position in between; --from counts only where the
+group has committed nothing. It reads every partition it is told to and joins nothing: a group with members refuses its
+commits."""
 
 
 def configure(parser: Parser) -> None:
@@ -38,6 +43,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--partition", type=whole_number, action="append", metavar="N", help="only this one; may be given again"
     )
+    parser.add_argument("--group", metavar="NAME", help="read for a group: go on where it is, and commit")
     parser.add_argument("--follow", action="store_true", help="wait for more at the end")
     parser.add_argument("--key-separator", metavar="TEXT", help="print key TEXT value; a null is empty")
     parser.add_argument("--headers", action="store_true", help="print name:value,name:value and a tab first")
@@ -59,24 +65,40 @@ def run(arguments: argparse.Namespace) -> int:
     out = sys.stdout.buffer
     left = arguments.max
     with Client(arguments.bootstrap, client_id="tidelog-consume", timeout_ms=arguments.timeout_ms) as client:
-        for answer in _answers(client, arguments, start):
-            for record in islice(answer, left):
-                if arguments.json_lines:
-                    out.write(json.dumps(json_fields(record), ensure_ascii=False).encode() + b"\n")
-                else:
-                    out.write(_line(record, separator, arguments.headers) + b"\n")
-                if left is not None:
-                    left -= 1
-            out.flush()
-            if left == 0:
-                break
+        group = None
+        if arguments.group is not None:
+            from tidelog.cli.consuming_group import ConsumingGroup
+
+            group = ConsumingGroup(client, arguments.group)
+        try:
+            for answer in _answers(client, arguments, start, group):
+                for record in islice(answer, left):
+                    if arguments.json_lines:
+                        out.write(json.dumps(json_fields(record), ensure_ascii=False).encode() + b"\n")
+                    else:
+                        out.write(_line(record, separator, arguments.headers) + b"\n")
+                    if group is not None:
+                        group.read(record)
+                    if left is not None:
+                        left -= 1
+                out.flush()
+                if group is not None:
+                    group.tend()
+                if left == 0:
+                    break
+        except KeyboardInterrupt:  # the way out of --follow; what was printed is read
+            if group is not None:
+                group.end()
+            raise
+        if group is not None:
+            group.end()
     return Exit.OK
 
 
 def _answers(
-    client: Client, arguments: argparse.Namespace, start: tuple[str, int]
+    client: Client, arguments: argparse.Namespace, start: tuple[str, int], group: ConsumingGroup | None
 ) -> Iterator[Iterator[ConsumedRecord]]:
-    """Records as they come, an answer at a time, each decoded while it is read."""
+    """Records as they come, an answer at a time, each decoded while it is read; an empty one after every round."""
     from tidelog.client.consumer import Consumer
     from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
@@ -91,6 +113,8 @@ def _answers(
         for where, found in list_offsets(client, dict.fromkeys(wanted, LATEST), read_committed=committed).items()
     }
     starts = _starts(client, wanted, start, ends)
+    if group is not None:
+        starts = group.begin(starts)
     consumer = Consumer(client, starts, read_committed=committed, reset=EARLIEST)
     if not arguments.follow:
         consumer.ends = ends
@@ -98,6 +122,7 @@ def _answers(
         for fetched in consumer.fetch(500):
             end = 1 << 63 if arguments.follow else ends[fetched.topic, fetched.partition]
             yield takewhile(lambda record, end=end: record.offset < end, consumer.decode(fetched))  # type: ignore[misc]
+        yield iter(())
 
 
 def _starts(

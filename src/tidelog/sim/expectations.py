@@ -19,6 +19,8 @@ errors NAME E some | none      how often a producer met an error              re
 lost VALUE … | none            acknowledged, and not in the leader's log
 duplicated VALUE … | none      in the leader's log more than once
 reordered some | none          a producer's records in another order than they were handed over
+positions GROUP committed N current N | unknown hw N end N
+lags GROUP committed N current N hw N              how far each is behind: the first two behind the watermark
 message A->B TEXT              a message about the partition passed since the last `mark`
 no-message A->B TEXT           it did not
 told KIND [name=value …]       an event of the nodes since the last `mark`;  not-told KIND
@@ -35,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.ledger import Findings, compare
+from tidelog.sim.lanes import lags
 from tidelog.sim.wording import runs
 
 if TYPE_CHECKING:
@@ -208,6 +211,18 @@ def _reordered(player: Player, words: Sequence[str]) -> Verdict:
     return bool(found) == (words[0] == "some"), _list([f"{before} before {after}" for before, after in found])
 
 
+def _positions(player: Player, words: Sequence[str]) -> Verdict:
+    found = player.stage.group_positions(words[0], player.topic, 0)
+    current = "unknown" if found.current is None else found.current
+    text = f"committed {found.committed} current {current} hw {found.high_watermark} end {found.end_offset}"
+    return _same(text, words[1:])
+
+
+def _lags(player: Player, words: Sequence[str]) -> Verdict:
+    committed, current, watermark = lags(player.stage.group_positions(words[0], player.topic, 0))
+    return _same(f"committed {committed} current {current} hw {watermark}", words[1:])
+
+
 def _message(player: Player, words: Sequence[str]) -> Verdict:
     source, target = player.ways(words[0])[0]
     found = [one.text for one in player.traffic if (one.source, one.target) == (source, target)]
@@ -283,6 +298,8 @@ CHECKS: dict[str, Check] = {
     "lost": _lost,
     "duplicated": _duplicated,
     "reordered": _reordered,
+    "positions": _positions,
+    "lags": _lags,
     "message": _message,
     "no-message": _no_message,
     "told": _told,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.sim.stage import PartitionView, ReplicaView
+from tidelog.sim.stage import GroupPositions, PartitionView, ReplicaView
 from tidelog.sim.wording import SHOWN_ONE_BY_ONE, epoch_runs
 
 
@@ -43,6 +43,29 @@ def text(view: PartitionView) -> list[str]:
         for one in view.lanes
     ]
     return lines
+
+
+def lags(found: GroupPositions) -> tuple[str, str, str]:
+    """How far the committed and the current offset are behind the watermark, and the watermark behind the log end."""
+
+    def behind(end: int | None, offset: int | None) -> str:
+        return "unknown" if end is None or offset is None else str(end - offset)
+
+    watermark = found.high_watermark
+    return behind(watermark, found.committed), behind(watermark, found.current), behind(found.end_offset, watermark)
+
+
+def positions(found: GroupPositions) -> list[str]:
+    """The four positions of a group as lines."""
+    committed, current, watermark = lags(found)
+    nothing = "nothing" if found.committed is None else found.committed
+    unknown = "unknown" if found.current is None else found.current
+    return [
+        f"last committed   {nothing!s:>7}  lag {committed}",
+        f"current position {unknown!s:>7}  lag {current}",
+        f"high watermark   {found.high_watermark!s:>7}  {watermark} not replicated yet",
+        f"log end offset   {found.end_offset!s:>7}",
+    ]
 
 
 def document(view: PartitionView) -> dict[str, Any]:

@@ -236,7 +236,9 @@ class Player:
 
     def consumer(self, words: Sequence[str]) -> None:
         """Add one."""
-        self.stage.add_consumer(words[0], _settings(words[1:]).get("rack", ""))
+        settings = _settings(words[1:])
+        reports = settings.get("reports", "yes") == "yes"
+        self.stage.add_consumer(words[0], settings.get("rack", ""), settings.get("group", ""), reports)
         self.seen[words[0]] = []
 
     def consume(self, words: Sequence[str]) -> None:
@@ -244,6 +246,15 @@ class Player:
         answer = self.stage.consume(words[0], self.topic, 0)
         self.seen[words[0]] += answer.records
         self._answered(words[0], answer)
+
+    def commit(self, words: Sequence[str]) -> None:
+        """Commit what it has read."""
+        self.stage.commit(words[0], self.topic, 0)
+
+    def describe(self, words: Sequence[str]) -> None:
+        """Show how far a group is."""
+        for line in lanes.positions(self.stage.group_positions(words[0], self.topic, 0)):
+            self.say(line)
 
     def fetch(self, words: Sequence[str]) -> None:
         """One Fetch to one node."""
@@ -402,6 +413,8 @@ COMMANDS: dict[str, Callable[[Player, Sequence[str]], str | None]] = {
     "load": Player.load,
     "consumer": Player.consumer,
     "consume": Player.consume,
+    "commit": Player.commit,
+    "describe": Player.describe,
     "fetch": Player.fetch,
     "answer": Player.answer,
     "offsets": Player.offsets_of,

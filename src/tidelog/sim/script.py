@@ -13,8 +13,10 @@
     send      NAME VALUE …                              the same without waiting
     settle    NAME                                      wait until all it has sent is settled
     load      NAME 10/s for 6s                          a record at each beat while time passes
-    consumer  NAME [rack=R]
+    consumer  NAME [rack=R] [group=G [reports=no]]      reports=no: it does not say where it is, as Kafka's clients
     consume   NAME                                      read on until there is nothing more for now
+    commit    NAME                                      commit for its group what it has read
+    describe  GROUP                                     how far it is, as tidelog groups describe tells it
     fetch     NAME from NODE at 5 [epoch 2] [later]     one Fetch; `later` does not wait for the answer
     answer    NAME                                      wait for the answer of such a fetch
     offsets   NAME from NODE latest | future [v4]       ListOffsets

@@ -12,11 +12,13 @@ from tidelog.log import names
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer, FetchAnswer
+from tidelog.sim.group_client import GroupClient
 from tidelog.sim.network import KINDS, Message
 from tidelog.sim.producer import Producer, ProducerSettings
 from tidelog.sim.stage import (
     Counts,
     Fetched,
+    GroupPositions,
     PartitionView,
     Place,
     Plan,
@@ -44,8 +46,11 @@ class SimulatedStage:
         """The partition whose traffic is told."""
         self.cluster: SimulatedCluster
         self._admin: Admin
+        self._group_client: GroupClient
         self._producers: dict[str, Producer] = {}
         self._consumers: dict[str, Consumer] = {}
+        self._groups: dict[str, tuple[str, bool]] = {}
+        """The group of a consumer that has one, and whether it reports its position there."""
         self._fetches: dict[str, list[Fetched]] = {}
         self._traffic: list[Traffic] = []
         self._parsed: dict[tuple[int, str, int], tuple[bytes, tuple[StoredRecord, ...]]] = {}
@@ -76,7 +81,9 @@ class SimulatedStage:
         self._highest.clear()
         self.cluster.world.on_message = self._passed
         self.cluster.start_all()
+        self._groups.clear()
         self._admin = Admin(self.cluster.world, "admin", self.cluster.brokers)
+        self._group_client = GroupClient(self.cluster.world, "groups", self.cluster.brokers)
 
     def wait(self, duration_ms: int) -> None:
         until_ms = self.now_ms + duration_ms
@@ -298,7 +305,9 @@ class SimulatedStage:
         producer = self._producers[name]
         return Counts(dict(producer.errors), producer.retries)
 
-    def add_consumer(self, name: str, rack: str) -> None:
+    def add_consumer(self, name: str, rack: str, group: str, reports: bool) -> None:
+        if group:
+            self._groups[name] = (group, reports)
         self._consumers[name] = Consumer(self.cluster.world, name, self.cluster.brokers, rack)
 
     def consume(self, name: str, topic: str, partition: int) -> Fetched:
@@ -309,7 +318,28 @@ class SimulatedStage:
         self._run_until(lambda: bool(answers), f"{name} reads")
         answer = answers[0]
         answer.reads = consumer.seen[already:]
+        group, reports = self._groups.get(name, ("", False))
+        if reports:
+            self._ask_group("report", group, topic, partition, consumer.position)
         return _fetched(answer, answer.reads[-1].node_id if answer.reads else consumer.preferred_replica)
+
+    def commit(self, name: str, topic: str, partition: int) -> None:
+        self._ask_group("commit", self._groups[name][0], topic, partition, self._consumers[name].position)
+
+    def group_positions(self, group: str, topic: str, partition: int) -> GroupPositions:
+        view = self.partition(topic, partition)
+        return GroupPositions(
+            self._ask_group("committed", group, topic, partition),
+            self._ask_group("reported", group, topic, partition),
+            None if view.leader < 0 else view.lane(view.leader).high_watermark,
+            None if view.leader < 0 else view.lane(view.leader).end_offset,
+        )
+
+    def _ask_group(self, what: str, *arguments: Any) -> int | None:
+        answers: list[int | None] = []
+        getattr(self._group_client, what)(*arguments, answers.append)
+        self._run_until(lambda: bool(answers), "the coordinator answers")
+        return answers[0]
 
     def begin_fetch(self, name: str, node_id: int, topic: str, partition: int, offset: int, epoch: int) -> None:
         answers = self._fetches[name] = []

@@ -106,6 +106,17 @@ class Counts:
     retries: int
 
 
+@dataclass(frozen=True, slots=True)
+class GroupPositions:
+    """How far a group is in a partition. None stands for what is not there or not known."""
+
+    committed: int | None
+    current: int | None
+    """What its consumer reported that it reads next: never guessed."""
+    high_watermark: int | None
+    end_offset: int | None
+
+
 class Stage(Protocol):
     """A cluster, its network and its clients, as far as a script reaches."""
 
@@ -178,11 +189,17 @@ class Stage(Protocol):
     def counts(self, name: str) -> Counts:
         """Errors and retries of a producer."""
 
-    def add_consumer(self, name: str, rack: str) -> None:
-        """A consumer, in a rack or in none."""
+    def add_consumer(self, name: str, rack: str, group: str, reports: bool) -> None:
+        """A consumer, in a rack or in none, of a group or of none; one of a group may report its position."""
 
     def consume(self, name: str, topic: str, partition: int) -> Fetched:
         """Read on until there is nothing more for now; the records read and the last answer's watermark."""
+
+    def commit(self, name: str, topic: str, partition: int) -> None:
+        """Commit for a consumer's group what it has read."""
+
+    def group_positions(self, group: str, topic: str, partition: int) -> GroupPositions:
+        """How far a group is, as `tidelog groups describe` tells it."""
 
     def begin_fetch(self, name: str, node_id: int, topic: str, partition: int, offset: int, epoch: int) -> None:
         """Send one Fetch to one node, naming a leader epoch where it is not -1."""
