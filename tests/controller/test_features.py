@@ -41,7 +41,8 @@ def update(world: World, *updates: tuple[str, int, int], version: int = 2, valid
         ("group.version", -1, SAFE, ErrorCode.INVALID_UPDATE_VERSION),
         ("group.version", 1, 7, ErrorCode.INVALID_UPDATE_VERSION),
         ("share.version", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
-        ("kraft.version", 1, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+        ("kraft.version", 2, UPGRADE, ErrorCode.INVALID_UPDATE_VERSION),
+        ("kraft.version", 0, SAFE, ErrorCode.INVALID_UPDATE_VERSION),
     ],
 )
 def test_updates(name: str, level: int, kind: int, code: ErrorCode) -> None:
@@ -51,6 +52,12 @@ def test_updates(name: str, level: int, kind: int, code: ErrorCode) -> None:
     assert update(world, (name, level, kind)) is code
     assert world.image.features.get(name, 0) == (level if code is ErrorCode.NONE else START.get(name, 0))
     world.check()
+
+
+def test_an_upgrade_of_everything_names_the_level_that_the_quorum_has_already() -> None:
+    world = World((1,), feature_levels=START)
+    assert update(world, ("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE)) is ErrorCode.NONE
+    assert world.image.features == START | {"metadata.version": 30}
 
 
 def test_all_updates_of_a_request_or_none() -> None:

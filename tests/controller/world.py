@@ -84,7 +84,15 @@ class World:
             self.start(broker_id)
 
     def new_controller(self) -> Controller:
-        return Controller(NODE_ID, CLUSTER_ID, self.config, self.outbox, self.append, next_offset=lambda: len(self.log))
+        return Controller(
+            NODE_ID,
+            CLUSTER_ID,
+            self.config,
+            self.outbox,
+            self.append,
+            next_offset=lambda: len(self.log),
+            kraft_version=lambda: 1,
+        )
 
     def append(self, records: list[VersionedRecord]) -> int:
         if not self.leading:

@@ -101,6 +101,7 @@ class Controller:
         append: Append,
         *,
         next_offset: Callable[[], int],
+        kraft_version: Callable[[], int],
     ) -> None:
         self.node_id = node_id
         self.epoch = -1
@@ -112,6 +113,7 @@ class Controller:
         self._outbox = outbox
         self._append = append
         self._next_offset = next_offset
+        self._kraft_version = kraft_version
         self._sessions = Sessions(config, outbox, self._session_ended)
         self._held: deque[_Held] = deque()
         """In the order of their offsets."""
@@ -231,6 +233,7 @@ class Controller:
             next_offset=self._next_offset(),
             now_ms=self._outbox.now_ms,
             api_version=api_version,
+            kraft_version=self._kraft_version(),
             liveness=self._sessions.liveness,
         )
 

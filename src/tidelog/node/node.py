@@ -343,6 +343,7 @@ class Node:
                 self.outbox,
                 quorum.append,
                 next_offset=lambda: quorum.next_offset,
+                kraft_version=lambda: quorum.kraft_version,
             )
             self.cluster.bootstrap_records = _read_bootstrap_records(storage)
 

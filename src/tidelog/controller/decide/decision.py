@@ -64,7 +64,17 @@ def _nobody_in_touch(broker_id: int) -> Liveness:
 class Context:
     """What a decision may know that is in no record: the settings, the chance, the log's end, who is in touch."""
 
-    __slots__ = ("api_version", "chance", "cluster_id", "config", "liveness", "next_offset", "node_id", "now_ms")
+    __slots__ = (
+        "api_version",
+        "chance",
+        "cluster_id",
+        "config",
+        "kraft_version",
+        "liveness",
+        "next_offset",
+        "node_id",
+        "now_ms",
+    )
 
     def __init__(
         self,
@@ -76,6 +86,7 @@ class Context:
         next_offset: int = 0,
         now_ms: int = 0,
         api_version: int = 0,
+        kraft_version: int = 0,
         liveness: Callable[[int], Liveness] = _nobody_in_touch,
     ) -> None:
         self.config = config
@@ -86,6 +97,8 @@ class Context:
         """The offset that the first record of this decision will have."""
         self.now_ms = now_ms
         self.api_version = api_version
+        self.kraft_version = kraft_version
+        """The quorum keeps this level in its own log's control records (KIP-853)."""
         self.liveness = liveness
 
 

@@ -30,7 +30,7 @@ def decide(image: MetadataImage, request: UpdateFeaturesRequest, context: Contex
         for update in request.feature_updates:
             proposed[update.feature] = update.max_version_level
         for update in request.feature_updates:
-            _check(image, update, proposed, context.api_version)
+            _check(image, update, proposed, context)
     except KafkaError as error:
         response.error_code = error.code
         response.error_message = error.message or None
@@ -41,6 +41,8 @@ def decide(image: MetadataImage, request: UpdateFeaturesRequest, context: Contex
     if request.validate_only:
         return decision
     for update in request.feature_updates:
+        if update.feature == levels.KRAFT_VERSION:
+            continue  # it has this level already, and is no record of the controller's
         decision.add(FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level))
         if update.feature == levels.ELIGIBLE_LEADER_REPLICAS_VERSION:
             _switch_elr(image, decision, update.max_version_level > 0, context)
@@ -54,15 +56,17 @@ def _check_duplicates(request: UpdateFeaturesRequest) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Feature {name} is given more than once.")
 
 
-def _check(image: MetadataImage, update: FeatureUpdateKey, proposed: dict[str, int], api_version: int) -> None:
+def _check(image: MetadataImage, update: FeatureUpdateKey, proposed: dict[str, int], context: Context) -> None:
     name, level = update.feature, update.max_version_level
     upgrade_type = update.upgrade_type
-    if api_version == 0:
+    if context.api_version == 0:
         upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _invalid(update, "The controller does not support the given upgrade type.")
     if level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
+    if name == levels.KRAFT_VERSION and (level, upgrade_type) == (context.kraft_version, UPGRADE):
+        return  # `upgrade --release-version` names every feature, this one too
     _check_supported(image, update)
     current = image.features.get(name, 0)
     if level < current and upgrade_type == UPGRADE:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import string
 from typing import TYPE_CHECKING
 
+from tidelog.controller.levels import KRAFT_VERSION
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
 from tidelog.wire.api_table import ApiKey
@@ -35,7 +36,8 @@ def handle(node: Node, request: Request) -> ApiVersionsResponse:
         names = (request.body.client_software_name, request.body.client_software_version)
         if not all(_is_name(name) for name in names):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    image = node.image
+    # The quorum keeps its own level in its log's control records, not in the image (KIP-853).
+    finalized = node.image.features | {KRAFT_VERSION: node.cluster.quorum.kraft_version}
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -49,7 +51,7 @@ def handle(node: Node, request: Request) -> ApiVersionsResponse:
         finalized_features_epoch=node.cluster.image_offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in sorted(image.features.items())
+            for name, level in sorted(finalized.items())
             if level > 0
         ],
     )
