@@ -87,7 +87,7 @@ _NAMES = [
     (r"leader-epoch-checkpoint", "epochs"),
     (r"(replication-offset|recovery-point-offset|log-start-offset|cleaner-offset)-checkpoint", "checkpoint"),
     (r"meta\.properties|partition\.metadata", "properties"),
-    (r"quorum-state|\.kafka_cleanshutdown", "json"),
+    (r"quorum-state|\.kafka_cleanshutdown|\.tidelog-registered", "json"),
 ]
 _ON_THE_WAY = r"(\.(deleted|swap|cleaned|tmp|part))?"
 """Files that are being made or removed keep their kind."""

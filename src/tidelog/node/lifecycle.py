@@ -52,6 +52,7 @@ class BrokerLifecycle:
         metadata_offset: Callable[[], int],
         offline_directories: Callable[[], list[bytes]],
         is_ready: Callable[[int], bool],
+        note_registered: Callable[[int], None],
     ) -> None:
         self.state = State.STARTING
         self.broker_epoch = -1
@@ -64,6 +65,7 @@ class BrokerLifecycle:
         self._offline_directories = offline_directories
         self._is_ready = is_ready
         """Whether the metadata up to this offset is applied and the logs are open."""
+        self._note_registered = note_registered
         self._timer: Timer | None = None
         self._stopped: Callable[[], None] | None = None
 
@@ -85,6 +87,7 @@ class BrokerLifecycle:
             return
         self.broker_epoch = response.broker_epoch
         self.state = State.RECOVERING
+        self._note_registered(self.broker_epoch)
         self._beat()
 
     def metadata_applied(self) -> None:

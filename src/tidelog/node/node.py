@@ -49,6 +49,7 @@ from tidelog.quorum import snapshot as metadata_snapshot
 from tidelog.replica.directory import LogDirectory, MetaProperties
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetch_sessions import FetchSessions
+from tidelog.replica.former_life import FormerLife
 from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
 from tidelog.storage import Storage
@@ -67,7 +68,9 @@ PLAINTEXT = 0
 class Node:
     """One node of the cluster: a broker, a controller, or both."""
 
-    def __init__(self, config: NodeConfig, storages: Sequence[Storage], seed: int, now_ms: int) -> None:
+    def __init__(
+        self, config: NodeConfig, storages: Sequence[Storage], seed: int, now_ms: int, boot_id: str | None = None
+    ) -> None:
         self.node_id = config.node_id
         self.outbox = Outbox(seed)
         self.outbox.now_ms = now_ms
@@ -75,6 +78,7 @@ class Node:
         self.cluster_id = _check_directories(config, directories)
         # A metadata.log.dir of its own holds the metadata log and no replicas.
         hosting = [one for one in directories if one.storage.root in config.log_dirs] or directories
+        self.former_life = FormerLife(hosting, boot_id)
         self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.look_for_unheard_brokers)
         self.replicas = Replicas(
             config.node_id, config, hosting, self.outbox, self._directory_failed, self._is_isr_eligible
@@ -116,6 +120,7 @@ class Node:
             lambda: self.cluster.image_offset,
             lambda: [one.directory_id for one in hosting if not one.online],
             self._caught_up,
+            self._note_registered,
         )
         self.isr_changes = IsrChanges(
             config.node_id,
@@ -197,6 +202,7 @@ class Node:
         except (StorageError, CorruptionError) as error:
             # Replicas take care of their own disks; what arrives here is the metadata log's, and without it this node
             # can neither vote nor know what it may serve.
+            self.former_life.forget()
             outbox.halt(1, f"the metadata log failed: {error}")
             return outbox.take_effects()
 
@@ -383,7 +389,6 @@ class Node:
 
     def _registration(self) -> BrokerRegistrationRequest:
         config = self.broker.static_config
-        previous = [one.last_broker_epoch for one in self.replicas.directories if one.stopped_cleanly]
         return BrokerRegistrationRequest(
             broker_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -398,8 +403,15 @@ class Node:
             ],
             rack=config.broker_rack,
             log_dirs=[one.directory_id for one in self.replicas.directories if one.online],
-            previous_broker_epoch=previous[0] if len(set(previous)) == 1 else -1,
+            previous_broker_epoch=self.former_life.broker_epoch,
         )
+
+    def _note_registered(self, broker_epoch: int) -> None:
+        for directory in self.replicas.directories:
+            try:
+                self.former_life.note(directory, broker_epoch)
+            except StorageError as error:
+                self.replicas.storage_failed(directory.storage, error)
 
     def _caught_up(self, broker_epoch: int) -> bool:
         """Whether the metadata has this broker's registration; opens the replicas the first time it does."""
@@ -437,6 +449,7 @@ class Node:
         return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
+        self.former_life.forget()
         for replica in self.replicas.partitions.values():
             if replica.directory_id == directory.directory_id:
                 self.broker.role_changed(replica)

@@ -14,10 +14,12 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 from tidelog.config import Listener, NodeConfig
 from tidelog.errors import TidelogError
+from tidelog.runtime.boot import boot_id
 from tidelog.runtime.clock import Clock
 from tidelog.runtime.descriptors import Descriptors, raise_descriptor_limit
 from tidelog.runtime.files import DirectoryStorage
@@ -140,7 +142,7 @@ def _peer_settings(config: NodeConfig) -> PeerSettings:
 def _default_factory() -> NodeFactory:
     from tidelog.node.node import Node  # tests of the runtime bring their own
 
-    return Node
+    return partial(Node, boot_id=boot_id())
 
 
 @contextmanager

@@ -63,8 +63,8 @@ class SimulatedCluster:
                     node_id,
                     [self._formatted(node_id, directory_id, voters)],
                     {(host_name(node_id), port): name for name, port in self._listeners(node_id)},
-                    lambda disks, seed, now_ms, node_id=node_id: Node(  # type: ignore[misc]
-                        self.config_of(node_id), disks, seed, now_ms
+                    lambda disks, seed, now_ms, boot_id, node_id=node_id: Node(  # type: ignore[misc]
+                        self.config_of(node_id), disks, seed, now_ms, boot_id
                     ),
                 )
             )

@@ -34,14 +34,14 @@ class Process:
 class Host:
     """A machine: disks that outlive processes, addresses, a clock, and a way to make its node again."""
 
-    __slots__ = ("addresses", "clock", "control_listeners", "disks", "make_node", "name", "process")
+    __slots__ = ("addresses", "boots", "clock", "control_listeners", "disks", "make_node", "name", "process")
 
     def __init__(
         self,
         name: int,
         disks: Sequence[SimulatedDisk],
         addresses: Mapping[Address, str],
-        make_node: Callable[[Sequence[SimulatedDisk], int, int], Node],
+        make_node: Callable[[Sequence[SimulatedDisk], int, int, str], Node],
         control_listeners: Sequence[str] = ("CONTROLLER",),
     ) -> None:
         self.name = name
@@ -49,7 +49,9 @@ class Host:
         self.addresses = dict(addresses)
         """Where it listens, with the name of each listener."""
         self.make_node = make_node
-        """From the disks, a seed and the time."""
+        """From the disks, a seed, the time and the boot of the machine."""
+        self.boots = 0
+        """How often the machine went down: a kill leaves it up."""
         self.control_listeners = control_listeners
         self.clock = Clock(0)
         self.process: Process | None = None

@@ -100,7 +100,8 @@ class World:
         process = Process(host)
         host.process = process
         with self._power(process):
-            process.node = host.make_node(host.disks, self.chance.bits64(), host.clock.read(self.now_ms))
+            boot_id = f"boot {host.boots} of {name}"
+            process.node = host.make_node(host.disks, self.chance.bits64(), host.clock.read(self.now_ms), boot_id)
             self._schedule_tick(process)
         return process
 
@@ -121,6 +122,7 @@ class World:
         process = self.hosts[name].process
         if process is not None:
             process.alive = False
+        self.hosts[name].boots += 1
         for disk in self.hosts[name].disks:
             disk.power_loss(self.chance)
 

@@ -104,7 +104,7 @@ def read_properties(content: memoryview, path: str) -> Iterator[Item]:
 
 
 def read_json(content: memoryview, path: str) -> Iterator[Item]:
-    """One JSON object (quorum-state, .kafka_cleanshutdown)."""
+    """One JSON object (quorum-state, .kafka_cleanshutdown, .tidelog-registered)."""
     text = bytes(content).decode("utf-8", "replace")
     try:
         document = json.loads(text)

@@ -1,8 +1,8 @@
 """BrokerRegistration 0-4 (KIP-631, KIP-858, KIP-966), UnregisterBroker 0, ControllerRegistration 0 (KIP-919).
 
 A broker's epoch is the offset of its registration record. A new incarnation of a known broker leaves every ISR; unless
-it proves a clean stop by naming the epoch it stopped with, and still has the directories it had, it leaves the ELRs
-too: what it had may be gone.
+it proves that it lost nothing by naming the epoch it ended with (see replica/former_life.py), and still has the
+directories it had, it leaves the ELRs too: what it had may be gone.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def decide_broker(image: MetadataImage, request: BrokerRegistrationRequest, cont
         clean = existing is not None and request.previous_broker_epoch == existing.epoch
         _retire_former_life(image, decision, request, existing, clean, context)
         record.broker_epoch = context.next_offset + len(decision.records)
-        reason = (
-            "first registration" if existing is None else "after a clean stop" if clean else "after an unclean stop"
-        )
+        reason = "first registration" if existing is None else "with all it had" if clean else "after an unclean stop"
     decision.broker_reasons[broker_id] = reason
     decision.add(record, levels.register_broker_version(image.metadata_version))
     decision.response.broker_epoch = record.broker_epoch
@@ -150,7 +148,7 @@ def _retire_former_life(
 ) -> None:
     """Take the broker out of ISRs, and out of ELRs and last known leaders where its data cannot be trusted."""
     broker_id = request.broker_id
-    cause = f"broker {broker_id} came back after {'a clean' if clean else 'an unclean'} stop"
+    cause = f"broker {broker_id} came back {'with all it had' if clean else 'after an unclean stop'}"
 
     def alive(other: int) -> bool:
         broker = image.brokers.get(other)

@@ -1,0 +1,147 @@
+"""A kill loses nothing, and a broker whose machine stayed up may say so: what it had counts again when it is back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidelog.effects import Flush
+from tidelog.ledger import compare
+from tidelog.replica.directory import META_PROPERTIES, LogDirectory, MetaProperties
+from tidelog.replica.former_life import NONE, REGISTERED, FormerLife
+from tidelog.sim.disk import SimulatedDisk
+from tidelog.sim.simulated_stage import SimulatedStage
+from tidelog.sim.stage import Plan
+
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+
+
+def two_replicas(seed: int) -> SimulatedStage:
+    """Two brokers with ten acknowledged records in both; both are needed for more."""
+    stage = SimulatedStage(seed)
+    stage.start(Plan((1, 2), (9,), QUICK))
+    assert stage.create_topic("events", [[1, 2]], {"min.insync.replicas": "2"}) == ""
+    stage.add_producer("p", {"acks": "all"})
+    for number in range(10):
+        stage.send("p", "events", 0, f"M{number}")
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 5000)
+    return stage
+
+
+def lost(stage: SimulatedStage) -> list[str]:
+    """What was acknowledged and is not in the leader's log."""
+    view = stage.partition("events", 0)
+    values = [record.value for record in view.lane(view.leader).records]
+    return [entry.value for entry in compare(stage.ledger("p"), values).lost]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_killed_replica_with_all_records_is_not_cut_to_one_that_lost_power(seed: int) -> None:
+    """Seed 2087 of an early drawing: the killed one was taken for empty-handed, and the one that was so led again."""
+    stage = two_replicas(seed)
+    stage.kill(2)
+    assert stage.wait_until(lambda: stage.partition("events", 0).isr == (1,), 10_000)
+    stage.power_off(1)
+    assert stage.wait_until(lambda: stage.partition("events", 0).leader == -1, 10_000)
+    stage.start_node(2)
+    stage.wait(1_000)
+    stage.start_node(1)
+    assert stage.wait_until(lambda: set(stage.partition("events", 0).isr) == {1, 2}, 20_000)
+    assert lost(stage) == []
+
+
+def test_a_replica_that_lost_power_does_not_vouch_for_itself() -> None:
+    stage = two_replicas(1)
+    stage.power_off(2)
+    assert stage.wait_until(lambda: stage.partition("events", 0).isr == (1,), 10_000)
+    assert stage.partition("events", 0).eligible == (2,)
+    stage.kill(1)
+    assert stage.wait_until(lambda: stage.partition("events", 0).leader == -1, 10_000)
+    stage.start_node(2)
+    stage.wait(3_000)
+    assert stage.partition("events", 0).leader == -1, "node 2 leads although it may have lost what it had"
+    stage.start_node(1)
+    assert stage.wait_until(lambda: set(stage.partition("events", 0).isr) == {1, 2}, 20_000)
+    assert lost(stage) == []
+
+
+# --- the mark itself ---
+
+
+def directories(count: int = 1) -> list[LogDirectory]:
+    """Log directories of one node, as formatted."""
+    made = []
+    for number in range(count):
+        disk = SimulatedDisk(f"disk-{number}")
+        meta = MetaProperties("cluster", 1, bytes([number + 1]) * 16)
+        assert disk.apply_flush(Flush(0, disk, replacements=[(META_PROPERTIES, meta.to_bytes())])) is None
+        made.append(LogDirectory(disk, meta))
+    return made
+
+
+def registered(places: list[LogDirectory], epoch: int, boot_id: str | None = "boot 1") -> None:
+    life = FormerLife(places, boot_id)
+    for one in places:
+        life.note(one, epoch)
+
+
+def test_the_epoch_is_named_in_the_same_boot_only() -> None:
+    places = directories(2)
+    assert FormerLife(places, "boot 1").broker_epoch == NONE
+    registered(places, 7)
+    assert FormerLife(places, "boot 1").broker_epoch == 7
+    assert FormerLife(places, "boot 2").broker_epoch == NONE
+    assert FormerLife(places, None).broker_epoch == NONE
+
+
+def test_where_the_boot_is_unknown_nothing_is_noted() -> None:
+    places = directories()
+    registered(places, 7, None)
+    assert not places[0].storage.exists(REGISTERED)
+
+
+def test_all_directories_must_name_the_same_epoch() -> None:
+    places = directories(2)
+    registered(places, 7)
+    registered(places[:1], 9)
+    assert FormerLife(places, "boot 1").broker_epoch == NONE
+    new = directories(3)[2]
+    assert FormerLife([places[0], new], "boot 1").broker_epoch == NONE
+
+
+def test_a_clean_stop_of_one_directory_does_not_speak_for_the_other() -> None:
+    """One was offline at the stop: it has no mark, and what it holds is old."""
+    places = directories(2)
+    path, content = places[0].mark_clean_shutdown(7)
+    places[0].storage.replace(path, content)
+    places = [LogDirectory(one.storage, one.meta) for one in places]
+    assert FormerLife(places[:1], None).broker_epoch == 7
+    assert FormerLife(places, None).broker_epoch == NONE
+
+
+def test_a_failed_disk_takes_the_word_back_for_all() -> None:
+    places = directories(2)
+    registered(places, 7)
+    broken = places[0].storage
+    assert isinstance(broken, SimulatedDisk)
+    broken.fail()
+    FormerLife(places, "boot 1").forget()
+    broken.heal()
+    assert FormerLife(places, "boot 1").broker_epoch == NONE
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"brokerEpoch":7}', b"7"])
+def test_a_damaged_mark_says_nothing(content: bytes) -> None:
+    places = directories()
+    places[0].storage.replace(REGISTERED, content)
+    assert FormerLife(places, "boot 1").broker_epoch == NONE
+
+
+def test_a_mark_of_another_directory_says_nothing() -> None:
+    """Files that were copied into a directory that was formatted anew."""
+    first, second = directories(2)
+    registered([first], 7)
+    second.storage.replace(REGISTERED, first.storage.read_file(REGISTERED))
+    assert FormerLife([second], "boot 1").broker_epoch == NONE
+    assert json.loads(first.storage.read_file(REGISTERED))["brokerEpoch"] == 7
