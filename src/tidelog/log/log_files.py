@@ -23,6 +23,7 @@ from tidelog.storage import File, Storage
 
 if TYPE_CHECKING:
     from tidelog.config import TopicConfig
+    from tidelog.log.clean_plan import Cleaned
     from tidelog.log.recovery import Recovered
 
 
@@ -40,6 +41,7 @@ class LogFiles:
         "_rules",
         "_segments",
         "_snapshots",
+        "cut_count",
         "directory",
         "epoch_history",
         "log_end_offset",
@@ -79,6 +81,8 @@ class LogFiles:
         """The offset the next record gets. Invariant: log_start_offset <= log_end_offset."""
         self.recovered = recovered
         """What opening it after an unclean stop had to cut; None after a clean one."""
+        self.cut_count = 0
+        """How often records were cut from the end: what was read off the loop before may not be there any more."""
         self._reader = Reader(segments)
         self._is_changed = is_changed
         """Whether closing has anything to write."""
@@ -201,16 +205,17 @@ class LogFiles:
         """Let the settings in force count for the active segment.
 
         It rolls earlier than segment.ms by a part of segment.jitter.ms that is its own: partitions made together must
-        not all roll together.
+        not all roll together. Where it is compacted it rolls in time for max.compaction.lag.ms (KIP-354).
         """
         config = self._config
         segment.index_interval_bytes = config.index_interval_bytes
         segment.index_bytes = config.segment_index_bytes
         segment.check_index_room()
-        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        segment_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+        jitter_ms = min(config.segment_jitter_ms, segment_ms)
         if jitter_ms > 0:
             jitter_ms = crc32(f"{self.directory} {segment.base_offset}".encode()) % jitter_ms
-        self._roll_after_ms = config.segment_ms - jitter_ms
+        self._roll_after_ms = segment_ms - jitter_ms
 
     def delete_old_segments(self, now_ms: int, up_to_offset: int) -> list[str]:
         """Drop segments past retention, none that reaches beyond `up_to_offset`; the log starts where the rest does.
@@ -240,6 +245,39 @@ class LogFiles:
         renamed += self._snapshots.mark_deleted(self._segments[0].base_offset)
         self._reader.forget_positions()
         return renamed
+
+    def replace_by_cleaned(self, first: int, cleaned: Cleaned) -> list[str]:
+        """Let a compaction's segment, which is on the medium, take the place of those it was made from.
+
+        The names change in an order that a crash may stop anywhere (`tidelog.log.leftovers` goes on from there).
+        Returns the files that are out of use, to be deleted when no reader can have them any more.
+        """
+        sources = [self._segments[index] for index in range(first, first + cleaned.source_count)]
+        segment = Segment(
+            self.storage,
+            self.directory,
+            cleaned.first_source,
+            index_interval_bytes=self._config.index_interval_bytes,
+            index_bytes=self._config.segment_index_bytes,
+            size=cleaned.size,
+            created_ms=sources[-1].created_ms,
+            has_txn_index=cleaned.has_txn_index,
+        )
+        paths = [segment.path(suffix) for suffix in names.SEGMENT_SUFFIXES]
+        if not cleaned.has_txn_index:
+            paths.remove(segment.path(names.TXN_INDEX_SUFFIX))
+        self._flushes.directory_changed()
+        for path in paths:
+            self.storage.rename(path + names.CLEANED_SUFFIX, path + names.SWAP_SUFFIX)
+        renamed: list[str] = []
+        for source in sources:
+            self._flushes.removed(source)
+            renamed += source.mark_deleted()
+        for path in paths:
+            self.storage.rename(path + names.SWAP_SUFFIX, path)
+        self._segments.replace(first, cleaned.source_count, segment)
+        self._reader.segments_replaced()
+        return renamed + self._snapshots.mark_merged(source.base_offset for source in sources[1:])
 
     def raise_log_start(self, offset: int) -> None:
         """Let the log start at `offset` if it started before (DeleteRecords, retention, a leader's start)."""
@@ -307,6 +345,7 @@ class LogFiles:
         self._segments.add(self._create_segment(offset, now_ms))
         self._appends_to(self._segments.active)
         self.log_start_offset = self.log_end_offset = offset
+        self.cut_count += 1
         self._flushes.cut(0)
         self.epoch_history.clear()
         self._write_epochs()
@@ -315,6 +354,7 @@ class LogFiles:
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
+        self.cut_count += 1
         self._flushes.cut(offset)
 
     # --- keeping ---

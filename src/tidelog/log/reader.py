@@ -36,8 +36,12 @@ class Reader:
         """Of the active segment."""
 
     def forget_positions(self) -> None:
-        """The log was cut, or segments were replaced."""
+        """The log was cut, or segments were deleted."""
         self.recent.clear()
+        self._bookmarks.clear()
+
+    def segments_replaced(self) -> None:
+        """Compaction put other segments where readers were; the end of the log is as it was."""
         self._bookmarks.clear()
 
     # --- by offset ---
@@ -191,7 +195,12 @@ class Reader:
         if timestamp < 0:
             return
         located = segment.locate(offset)
-        if located is not None and located[1].base_offset >= start_offset and located[1].last_offset < limit:
+        if (
+            located is not None
+            and located[1].base_offset >= start_offset
+            and located[1].last_offset < limit
+            and located[1].record_count  # one that compaction emptied has a time, and no record of it
+        ):
             yield located
             return
         located = segment.locate(start_offset)
@@ -199,7 +208,8 @@ class Reader:
             for position, header in segment.headers_from(located[0], scan.WALK_BYTES):
                 if header.last_offset >= limit:
                     return
-                yield position, header
+                if header.record_count:
+                    yield position, header
 
     # --- transactions ---
 

@@ -31,14 +31,20 @@ def headers(
         if within + HEADER_SIZE > len(buffer):
             buffer = file.read(position, min(read_bytes, end - position))
             buffer_start, within = position, 0
-        try:
-            header = read_header(buffer, within)
-        except KafkaError as error:
-            raise CorruptionError(f"{file.path} at {position}: {error}") from None
-        if position + header.size > end:
-            raise CorruptionError(f"{file.path} at {position}: a batch of {header.size} bytes reaches beyond the end")
+        header = header_at(file, buffer, within, position, end)
         yield position, header
         position += header.size
+
+
+def header_at(file: File, buffer: bytes, within: int, position: int, end: int) -> BatchHeader:
+    """The header in a buffer that was read from a file around a position; CorruptionError where there is none."""
+    try:
+        header = read_header(buffer, within)
+    except KafkaError as error:
+        raise CorruptionError(f"{file.path} at {position}: {error}") from None
+    if position + header.size > end:
+        raise CorruptionError(f"{file.path} at {position}: a batch of {header.size} bytes reaches beyond the end")
+    return header
 
 
 def read_batch(file: File, position: int, size: int) -> BatchHeader:

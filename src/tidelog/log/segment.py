@@ -33,6 +33,7 @@ class Segment:
         "bytes_since_index",
         "created_ms",
         "directory",
+        "extension",
         "index_bytes",
         "index_interval_bytes",
         "is_index_full",
@@ -54,10 +55,13 @@ class Segment:
         size: int,
         created_ms: int,
         has_txn_index: bool,
+        extension: str = "",
     ) -> None:
         self.storage = storage
         self.directory = directory
         self.base_offset = base_offset
+        self.extension = extension
+        """Behind every file name: `.cleaned` while a compaction writes it."""
         self.index_interval_bytes = index_interval_bytes
         self.index_bytes = index_bytes
         """The largest an index file may become."""
@@ -84,6 +88,7 @@ class Segment:
         index_interval_bytes: int,
         index_bytes: int,
         now_ms: int,
+        extension: str = "",
     ) -> Segment:
         """A new empty segment. Leftovers of its name are emptied; index files come with their first entries."""
         segment = cls(
@@ -95,6 +100,7 @@ class Segment:
             size=0,
             created_ms=now_ms,
             has_txn_index=False,
+            extension=extension,
         )
         storage.delete(segment.path(names.TXN_INDEX_SUFFIX))
         segment.offset_index.reset()
@@ -112,7 +118,7 @@ class Segment:
 
     def path(self, suffix: str) -> str:
         """Where one of the segment's files is."""
-        return f"{self.directory}/{names.file_name(self.base_offset, suffix)}"
+        return f"{self.directory}/{names.file_name(self.base_offset, suffix)}{self.extension}"
 
     @property
     def file(self) -> File:

@@ -59,6 +59,11 @@ class Segments:
         """Drop the oldest ones; at least one must stay."""
         del self._segments[:count], self._base_offsets[:count]
 
+    def replace(self, first: int, count: int, segment: Segment) -> None:
+        """Put one segment where several were; never the newest."""
+        self._segments[first : first + count] = [segment]
+        self._base_offsets[first : first + count] = [segment.base_offset]
+
     def remove_last(self) -> None:
         """Drop the newest one."""
         self._segments.pop()

@@ -74,6 +74,18 @@ class SnapshotFiles:
                 renamed.append(path + names.DELETED_SUFFIX)
         return renamed
 
+    def mark_merged(self, base_offsets: Iterable[int]) -> list[str]:
+        """Rename those of segments that compaction merged into the one before out of use and return their paths."""
+        renamed = []
+        for offset in base_offsets:
+            if offset in self._offsets:
+                self._offsets.remove(offset)
+                path = self.path(offset)
+                if self.storage.exists(path):
+                    self.storage.rename(path, path + names.DELETED_SUFFIX)
+                    renamed.append(path + names.DELETED_SUFFIX)
+        return renamed
+
     def _delete(self, offset: int) -> None:
         self.storage.delete(self.path(offset))
         self._offsets.remove(offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelog.errors import StorageError
+from tidelog.log.checkpoints import CLEANER_OFFSETS
 from tidelog.replica.directory import RECOVERY_POINTS
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
@@ -89,6 +90,9 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
             then()
 
     offsets = replicas.offsets_in(directory, lambda one: one.log.recovery_point)
-    replicas.outbox.flush(
-        directory.storage, written, replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
-    )
+    replacements = [directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
+    key = (partition.topic, partition.index)
+    if directory.cleaner_offsets.get(key, 0) > partition.log.log_end_offset:  # what comes there is not compacted
+        directory.cleaner_offsets[key] = partition.log.log_end_offset
+        replacements.append(directory.durable_checkpoint(CLEANER_OFFSETS, dict(directory.cleaner_offsets)))
+    replicas.outbox.flush(directory.storage, written, replacements=replacements)

@@ -69,6 +69,8 @@ class LogDirectory:
         self.recovery_points: dict[TopicPartition, int] = checkpoints.read(storage, RECOVERY_POINTS)
         self.log_starts: dict[TopicPartition, int] = checkpoints.read(storage, LOG_STARTS)
         self.high_watermarks: dict[TopicPartition, int] = checkpoints.read(storage, HIGH_WATERMARKS)
+        self.cleaner_offsets: dict[TopicPartition, int] = checkpoints.read(storage, checkpoints.CLEANER_OFFSETS)
+        """Up to where each log is compacted; kept up to date, unlike the others, which are of the last life."""
         self.stopped_cleanly, self.last_broker_epoch = _read_clean_shutdown(storage)
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
@@ -97,6 +99,11 @@ class LogDirectory:
             return
         self.storage.replace(name, checkpoints.to_bytes(offsets))
         self._written[name] = offsets
+
+    def forget_cleaner_offset(self, key: TopicPartition) -> None:
+        """A log is gone: one of the same name that comes later is not compacted at all."""
+        if self.cleaner_offsets.pop(key, None) is not None:
+            self.write_checkpoint(checkpoints.CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def durable_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> tuple[str, bytes]:
         """The same as a replacement of a flush, for whoever must know that it is on the medium."""

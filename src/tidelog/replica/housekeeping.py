@@ -1,4 +1,4 @@
-"""What is done for the replicas now and then: checkpoints, retention, producers that went quiet, lag, positions."""
+"""What is done for the replicas now and then: checkpoints, retention, compaction, quiet producers, lag, positions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import islice
 
 from tidelog.errors import StorageError
 from tidelog.replica import checkpoints
+from tidelog.replica.cleaning import Cleaner
 from tidelog.replica.partition import Role
 from tidelog.replica.replicas import Replicas
 
@@ -23,6 +24,7 @@ class Housekeeping:
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._outbox = replicas.outbox
+        self._cleaner = Cleaner(replicas)
 
     def start(self) -> None:
         """Begin; each task comes back at its own setting's interval."""
@@ -43,6 +45,7 @@ class Housekeeping:
         if config.replica_lag_max_messages >= 0:  # a burst is over before a rule by time would look
             interval_ms = min(interval_ms, COUNT_CHECK_INTERVAL_MS)
         self._every(interval_ms, self.check_isrs)
+        self._cleaner.start()
 
     def _every(self, interval_ms: int, action: Callable[[], None]) -> None:
         def due() -> None:
@@ -61,6 +64,8 @@ class Housekeeping:
             try:
                 before = partition.log.log_start_offset
                 partition.log.roll_if_due(self._outbox.now_ms)
+                if self._cleaner.is_cleaning(partition):
+                    continue
                 doomed = partition.log.delete_old_segments(self._outbox.now_ms, partition.high_watermark)
                 if partition.log.log_start_offset != before:
                     partition.raise_log_start(partition.log.log_start_offset)

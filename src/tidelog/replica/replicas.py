@@ -106,6 +106,7 @@ class Replicas:
         for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
             known.pop((partition.topic, partition.index), None)
         try:
+            directory.forget_cleaner_offset((partition.topic, partition.index))
             partition.log.close()
             directory.storage.rename(name, doomed)
         except StorageError as error:
@@ -180,6 +181,8 @@ class Replicas:
                 if recovered.is_below_recovery_point
                 else "the end was torn by an unclean stop",
             )
+        if is_new or directory.cleaner_offsets.get(key, 0) > log.log_end_offset:
+            directory.forget_cleaner_offset(key)  # it was said of another log, or of one that lost its end
         high_watermark = directory.high_watermarks.get(key, 0)
         return Partition(
             self.node_id,
