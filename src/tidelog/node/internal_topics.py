@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
+from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -46,11 +47,22 @@ class InternalTopics:
 
     def _wanted(self, topic: str) -> Any:
         config = self._node.config
-        partitions, replication_factor, segment_bytes = {
+        partitions, replication_factor, segment_bytes, more = {
             OFFSETS_TOPIC: (
                 config.offsets_topic_num_partitions,
                 config.offsets_topic_replication_factor,
                 config.offsets_topic_segment_bytes,
+                {"compression.type": "producer"},
+            ),
+            TRANSACTIONS_TOPIC: (
+                config.transaction_state_log_num_partitions,
+                config.transaction_state_log_replication_factor,
+                config.transaction_state_log_segment_bytes,
+                {
+                    "compression.type": "uncompressed",
+                    "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                    "unclean.leader.election.enable": "false",
+                },
             ),
         }[topic]
         # A small cluster gets as many replicas as it has brokers, where Kafka would make nobody's topic.
@@ -61,7 +73,7 @@ class InternalTopics:
             replication_factor=max(1, min(replication_factor, living)),
             configs=[
                 CreatableTopicConfig(name="cleanup.policy", value="compact"),
-                CreatableTopicConfig(name="compression.type", value="producer"),
                 CreatableTopicConfig(name="segment.bytes", value=str(segment_bytes)),
+                *(CreatableTopicConfig(name=name, value=value) for name, value in more.items()),
             ],
         )

@@ -43,6 +43,8 @@ from tidelog.node.lifecycle import BrokerLifecycle, State
 from tidelog.node.producer_ids import ProducerIds
 from tidelog.node.replication_events import TOPIC as EVENTS_TOPIC
 from tidelog.node.replication_events import ReplicationEvents
+from tidelog.node.transaction_links import TransactionLinks, make_transactions
+from tidelog.node.transaction_verification import Verification
 from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
@@ -53,6 +55,7 @@ from tidelog.replica.former_life import FormerLife
 from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
 from tidelog.storage import Storage
+from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.apis import ApiKey, api_name, response_class
 from tidelog.wire.message import Message
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
@@ -149,6 +152,10 @@ class Node:
         self.group_topics = GroupTopics(lambda: self.cluster.image)
         self.groups = Groups(self.outbox, self.replicas, lambda: self.broker.config, self.group_topics)
         self.broker.coordinators[OFFSETS_TOPIC] = self.groups.coordinator
+        self.transaction_links = TransactionLinks(self)
+        self.verification = Verification(self)
+        self.transactions = make_transactions(self)
+        self.broker.coordinators[TRANSACTIONS_TOPIC] = self.transactions.coordinator
         self._controller_listeners = config.controller_listener_set
         self.outbox.at(now_ms, self._start)
 

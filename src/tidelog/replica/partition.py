@@ -223,6 +223,17 @@ class Partition:
                 follower.leader_appended(end_offset)
         return appended
 
+    def append_marker(self, data: memoryview, now_ms: int, transaction_version: int) -> Appended:
+        """Append the end of a transaction as leader; raises KafkaError when it is a zombie's."""
+        end_offset = self.log.log_end_offset
+        appended = self.log.append_as_leader(
+            data, self.leader_epoch, now_ms, is_internal=True, transaction_version=transaction_version
+        )
+        if self.leadership is not None:
+            for follower in self.leadership.followers.values():
+                follower.leader_appended(end_offset)
+        return appended
+
     @property
     def flush_is_due(self) -> bool:
         """Whether flush.messages says that what is in the log must reach the disk before it counts."""

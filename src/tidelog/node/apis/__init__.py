@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidelog.node.apis import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -19,7 +21,10 @@ from tidelog.node.apis import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     forwarded,
@@ -29,6 +34,7 @@ from tidelog.node.apis import (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -38,12 +44,16 @@ from tidelog.node.apis import (
     produce,
     quorum,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 
 Handler = Callable[..., Any]
 Versions = Mapping[int, tuple[int, int]]
 
 _BROKER = (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -53,7 +63,10 @@ _BROKER = (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -62,6 +75,7 @@ _BROKER = (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -69,6 +83,8 @@ _BROKER = (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 
 BROKER_VERSIONS: Versions = {

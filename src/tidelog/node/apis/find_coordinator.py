@@ -1,7 +1,6 @@
 """FindCoordinator, versions 0 to 6: where a group or a transactional id is looked after (KIP-699 batches, v4).
 
 The topic that holds the coordinator's state is made on the way where it is missing, and the answer waits for it.
-Transactions are not served yet: their keys are answered COORDINATOR_NOT_AVAILABLE with a reason.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from tidelog.errors import ErrorCode
 from tidelog.events import Request
 from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
 from tidelog.node.topic_view import visible_leader
+from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 
@@ -23,19 +23,16 @@ API_KEY = ApiKey.FIND_COORDINATOR
 VERSIONS = (0, 6)
 BATCHED_VERSION = 4
 GROUP, TRANSACTION = 0, 1
-TOPIC_OF = {GROUP: OFFSETS_TOPIC}
-NOT_SERVED = "this broker does not serve transactions yet"
+TOPIC_OF = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 
 
 def handle(node: Node, request: Request) -> FindCoordinatorResponse | None:
     """Answer when the topic with the state is there."""
     body = request.body
     keys = body.coordinator_keys if request.api_version >= BATCHED_VERSION else [body.key]
-    if body.key_type not in (GROUP, TRANSACTION):
-        return _answer(request, [_failed(key, ErrorCode.INVALID_REQUEST, "unknown type of key") for key in keys])
     topic = TOPIC_OF.get(body.key_type)
     if topic is None:
-        return _answer(request, [_failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, NOT_SERVED) for key in keys])
+        return _answer(request, [_failed(key, ErrorCode.INVALID_REQUEST, "unknown type of key") for key in keys])
 
     def ready() -> None:
         found = [_find(node, topic, key, request.listener) for key in keys]

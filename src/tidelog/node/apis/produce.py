@@ -2,15 +2,20 @@
 
 Each partition is checked, appended and answered by itself. acks=0: no answer, and an error closes the connection, which
 is all such a client can notice. acks=1: answered when the leader's log counts it. acks=all: when it is committed.
-KIP-98 idempotence, KIP-467 per-record errors, KIP-516 topic ids (v13), KIP-951 the new leader's address (v10).
+KIP-98 idempotence, KIP-467 per-record errors, KIP-516 topic ids (v13), KIP-951 the new leader's address (v10), KIP-890:
+the first records of a transaction in a partition wait for its coordinator's word (v11 knows TRANSACTION_ABORTABLE, from
+v12 on the leader adds the partition to the transaction).
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.events import Request
+from tidelog.node.transaction_verification import Asker, Support
 from tidelog.outbox import Timer
 from tidelog.replica.partition import Partition
 from tidelog.wire.api_table import ApiKey
@@ -28,7 +33,15 @@ API_KEY = ApiKey.PRODUCE
 VERSIONS = (0, 13)
 FIRST_REAL_VERSION = 3
 BY_TOPIC_ID_VERSION = 13
+ABORTABLE_VERSION = 11
+ADDS_PARTITIONS_VERSION = 12
 ALL, LEADER, NONE = -1, 1, 0
+_HEADER_BYTES = 61
+_ATTRIBUTES_AT = 22
+"""The low byte of a batch's attributes."""
+_TRANSACTIONAL = 0x10
+_PRODUCER_AT = 43
+_producer = struct.Struct(">qh")
 
 
 def handle(node: Node, request: Request) -> ProduceResponse | None:
@@ -52,6 +65,9 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
                 if topic is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
                 partition = node.replicas.find(topic, wanted.index)
+                if is_transactional(wanted.records):
+                    _Verified(node, request, partition, wanted.records, answer, wait).take()
+                    continue
                 end_offset = _append(node, partition, wanted.records, acks, answer)
             except KafkaError as error:
                 failed_code = error.code
@@ -68,6 +84,83 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
         node.outbox.reply(request.connection_id, request.slot, None)
         return None
     return wait.start(body.timeout_ms)
+
+
+def is_transactional(records: Any) -> bool:
+    """Whether the batch says that it is part of a transaction; one cut short says nothing and is refused later."""
+    return records is not None and len(records) >= _HEADER_BYTES and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+
+
+class _Verified:
+    """One partition's batch of a transaction: appended at once, or when the coordinator has confirmed it."""
+
+    __slots__ = ("acks", "answer", "node", "partition", "records", "request", "wait")
+
+    def __init__(
+        self,
+        node: Node,
+        request: Request,
+        partition: Partition,
+        records: Any,
+        answer: PartitionProduceResponse,
+        wait: _Wait | None,
+    ) -> None:
+        self.node = node
+        self.request = request
+        self.partition = partition
+        self.records = records
+        self.answer = answer
+        self.wait = wait
+        self.acks: int = request.body.acks
+
+    def take(self) -> None:
+        """Append, or ask; raises KafkaError when it is refused now."""
+        self.partition.check_leader()
+        producer_id, epoch = _producer.unpack_from(self.records, _PRODUCER_AT)
+        transactional_id = self.request.body.transactional_id
+        verification, version = self.node.verification, self.request.api_version
+        adds = version >= ADDS_PARTITIONS_VERSION
+        if (not adds and not self.node.config.transaction_partition_verification_enable) or (
+            not verification.is_needed(self.partition, producer_id, epoch)
+        ):
+            self._append()
+            return
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "a transactional batch without a transactional id")
+        known = Support.ABORTABLE if version >= ABORTABLE_VERSION else Support.OLD
+        asker = Asker(transactional_id, producer_id, epoch, Support.ADDS if adds else known)
+        # The bytes belong to the connection's buffer, which the next step overwrites.
+        self.records = memoryview(bytearray(self.records))
+        if self.wait is not None:
+            self.wait.hold(self.partition, self.answer)
+        verification.ask(self.partition, asker, self._confirmed, self._again)
+
+    def _append(self) -> None:
+        end_offset = _append(self.node, self.partition, self.records, self.acks, self.answer)
+        if self.wait is not None:
+            self.wait.add(self.partition, end_offset, self.answer, self.acks)
+
+    def _confirmed(self, complaint: KafkaError | None) -> None:
+        self._retake(self._append, complaint)
+
+    def _again(self) -> None:
+        self._retake(self.take, None)
+
+    def _retake(self, action: Callable[[], None], complaint: KafkaError | None) -> None:
+        if self.wait is not None:
+            self.wait.release(self.answer)
+        try:
+            if complaint is not None:
+                raise complaint
+            action()
+        except KafkaError as error:
+            topic, index = self.partition.topic, self.partition.index
+            _fail(self.node, self.answer, error.code, error.message, topic, index)
+            if self.wait is None:
+                reason = f"produce with acks=0 failed: {error.code.name}"
+                self.node.outbox.close(self.request.connection_id, reason)
+        if self.wait is not None:
+            self.wait.answer_if_done()
 
 
 def _append(node: Node, partition: Partition, records: Any, acks: int, answer: PartitionProduceResponse) -> int:
@@ -120,7 +213,7 @@ def _refuse(body: Any, code: ErrorCode) -> ProduceResponse | None:
 class _Wait:
     """A produce request waiting for its partitions: answered when the last one is there, or when its time is up."""
 
-    __slots__ = ("node", "pending", "request", "response", "started", "timer")
+    __slots__ = ("is_answered", "node", "pending", "request", "response", "started", "timer")
 
     def __init__(self, node: Node, request: Request, response: ProduceResponse) -> None:
         self.node = node
@@ -128,9 +221,11 @@ class _Wait:
         self.response = response
         self.pending: dict[int, tuple[Partition, PartitionProduceResponse, Any]] = {}
         self.started = False
+        self.is_answered = False
         self.timer: Timer | None = None
 
     def add(self, partition: Partition, end_offset: int, answer: PartitionProduceResponse, acks: int) -> None:
+        """Wait until a partition's append counts."""
         number = id(answer)
 
         def acknowledge(code: ErrorCode) -> None:
@@ -138,22 +233,38 @@ class _Wait:
                 return
             if code is not ErrorCode.NONE:
                 _fail(self.node, answer, code, "", partition.topic, partition.index)
-            if self.started and not self.pending:
-                self._answer()
+            self.answer_if_done()
 
+        if self.is_answered:
+            return  # its time was up before it was appended
         self.pending[number] = (partition, answer, acknowledge)
         if acks == ALL:
             partition.when_committed(end_offset, acknowledge)
         else:
             partition.when_durable(end_offset, acknowledge)
 
+    def hold(self, partition: Partition, answer: PartitionProduceResponse) -> None:
+        """Wait for a partition that is not appended to yet, until it is released."""
+        if not self.is_answered:
+            self.pending[id(answer)] = (partition, answer, None)
+
+    def release(self, answer: PartitionProduceResponse) -> None:
+        """It will be added, or is refused."""
+        self.pending.pop(id(answer), None)
+
     def start(self, timeout_ms: int) -> ProduceResponse | None:
         """The answer, when nothing is left to wait for; otherwise it will come."""
         if not self.pending:
+            self.is_answered = True
             return self.response
         self.started = True
         self.timer = self.node.outbox.after(max(0, timeout_ms), self._time_is_up)
         return None
+
+    def answer_if_done(self) -> None:
+        """Answer when nothing is left to wait for."""
+        if self.started and not self.pending and not self.is_answered:
+            self._answer()
 
     def _time_is_up(self) -> None:
         for partition, answer, acknowledge in list(self.pending.values()):
@@ -163,6 +274,7 @@ class _Wait:
         self._answer()
 
     def _answer(self) -> None:
+        self.is_answered = True
         if self.timer is not None:
             self.timer.cancel()
         self.node.outbox.reply(self.request.connection_id, self.request.slot, self.response)
