@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
@@ -21,10 +22,20 @@ _SOFTWARE = "tidelog"
 class Connection:
     """A connection whose versions are negotiated. After an error it is closed and stays closed."""
 
-    def __init__(self, host: str, port: int, *, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        allocate: Callable[[int], bytearray | memoryview] = bytearray,
+    ) -> None:
+        """`allocate` gives the memory for each answer: whoever is done with one before the next may give the same."""
         self.host = host
         self.port = port
         self._client_id = client_id
+        self._allocate = allocate
         self._next_correlation_id = 0
         self._unanswered: deque[tuple[int, int, int]] = deque()
         """Correlation id, API and version of what was sent and expects an answer, oldest first."""
@@ -33,6 +44,8 @@ class Connection:
         except OSError as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port}: {_reason(error)}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.features: dict[str, int] = {}
+        """The level of each feature that the cluster has settled on (KIP-584); empty where a broker has none."""
         self.versions = self._negotiate(timeout_ms)
         """Lowest and highest version the broker has of each API."""
 
@@ -111,16 +124,17 @@ class Connection:
             self._socket = None
 
     def _read_frame(self, deadline: float) -> memoryview:
-        length = int.from_bytes(self._read_exactly(4, deadline), "big", signed=True)
+        length = int.from_bytes(self._read_exactly(bytearray(4), deadline), "big", signed=True)
         if not 4 <= length <= MAX_FRAME_BYTES:
             self.close()
             raise KafkaError(
                 ErrorCode.NETWORK_EXCEPTION, f"{self.host}:{self.port} does not speak Kafka's protocol: length {length}"
             )
-        return self._read_exactly(length, deadline)
+        return self._read_exactly(self._allocate(length), deadline)
 
-    def _read_exactly(self, length: int, deadline: float) -> memoryview:
-        buffer = memoryview(bytearray(length))
+    def _read_exactly(self, memory: bytearray | memoryview, deadline: float) -> memoryview:
+        buffer = memoryview(memory)
+        length = len(buffer)
         filled = 0
         connected = self._require()
         try:
@@ -143,6 +157,7 @@ class Connection:
         if answer.error_code:
             self.close()
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{self.host}:{self.port} refused ApiVersions")
+        self.features = {one.name: one.max_version_level for one in answer.finalized_features}
         return {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
     def _ask_versions(self, request: ApiVersionsRequest, version: int, timeout_ms: int) -> ApiVersionsResponse:
