@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import tidelog.spark
 from tests.clients.conftest import make_topic, node
+from tidelog.spark.pipelines import jars
 from tools import fetch_spark_connector
 
 __all__ = ["make_topic", "node"]
@@ -28,7 +29,9 @@ def scratch() -> Iterator[Path]:
 def spark(scratch: Path) -> Iterator[SparkSession]:
     """A local Spark that knows `tidelog`, `tidelog_segments` and the official `kafka`."""
     connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
+    connector += jars.fetch((*jars.DELTA, *jars.AVRO), jars.directory())
     conf = {
+        **jars.DELTA_SETTINGS,
         "spark.master": "local[2]",
         "spark.jars": ",".join(str(each) for each in connector),
         "spark.driver.memory": "1g",

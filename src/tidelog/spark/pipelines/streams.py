@@ -1,0 +1,145 @@
+"""Follow a streaming query: show how far it is, stop it when asked, and say in one line why it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidelog.errors import KafkaError
+from tidelog.spark.pipelines.progress import Progress, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL_S = 0.2
+LAG_EVERY_S = 1.0
+RATE_OVER_S = 10.0
+
+Offsets = dict[tuple[str, int], int]
+
+
+class Follower:
+    """Counts what the queries of one job have done, from what they report."""
+
+    def __init__(self, progress: Progress, ends: Ends | None, *, to_the_end: bool) -> None:
+        """`to_the_end`: the job stops at the ends that are there now, so that a bar can be drawn."""
+        self._progress = progress
+        self._ends = ends
+        self._to_the_end = to_the_end
+        self._seen: dict[int, int] = {}
+        """Rows by batch of the first query, which is the one that counts."""
+        self._begin: Offsets | None = None
+        self._end: Offsets = {}
+        self._moments: list[tuple[float, int]] = [(time.monotonic(), 0)]
+
+    @property
+    def rows(self) -> int:
+        """Records the job has taken in."""
+        return sum(self._seen.values())
+
+    @property
+    def batches(self) -> int:
+        """Batches that had records in them."""
+        return sum(1 for rows in self._seen.values() if rows)
+
+    def follow(self, *queries: StreamingQuery) -> None:
+        """Until all have ended, or one has failed: then the others are stopped, too."""
+        try:
+            while any(query.isActive for query in queries):
+                time.sleep(POLL_S)
+                if any(query.exception() is not None for query in queries):
+                    return
+                self._look(queries[0])
+        finally:
+            self._look(queries[0])
+            for query in queries:
+                query.stop()
+
+    def _look(self, query: StreamingQuery) -> None:
+        for report in query.recentProgress:
+            told = _as_dict(report)
+            self._seen[told["batchId"]] = max(self._seen.get(told["batchId"], 0), told["numInputRows"])
+            for source in told["sources"]:
+                end = offsets_in(source.get("endOffset"))
+                self._end.update(end)
+                if self._begin is None and end:
+                    self._begin = offsets_in(source.get("startOffset"))
+        now_s, rows = time.monotonic(), self.rows
+        self._moments = [each for each in self._moments if now_s - each[0] < RATE_OVER_S] or self._moments[-1:]
+        since_s, before = self._moments[0]
+        rate = (rows - before) / (now_s - since_s) if now_s > since_s else None
+        self._moments.append((now_s, rows))
+        total, lag = self._total(), None if self._ends is None else self._ends.ahead_of(self._end)
+        self._progress.show(Step(rows, rate, total=total, lag=lag, batches=self.batches))
+
+    def _total(self) -> int | None:
+        if not self._to_the_end or self._ends is None or self._begin is None:
+            return None
+        return sum(
+            end - self._begin.get(where, self._ends.first.get(where, 0)) for where, end in self._ends.at_start.items()
+        )
+
+
+class Ends:
+    """Where the topics of a job end, asked of the cluster at most once a second."""
+
+    def __init__(self, ask: Any) -> None:
+        """`ask(earliest)` returns an offset a partition."""
+        self._ask = ask
+        self.first: Offsets = ask(True)
+        self.at_start: Offsets = ask(False)
+        self._now = self.at_start
+        self._next_s = 0.0
+
+    def ahead_of(self, reached: Offsets) -> int:
+        """Records that wait behind these offsets."""
+        if time.monotonic() >= self._next_s:
+            with contextlib.suppress(KafkaError):  # a leader that is being elected: the last answer serves
+                self._now = self._ask(False)
+            self._next_s = time.monotonic() + LAG_EVERY_S
+        return sum(max(0, end - reached.get(where, self.first.get(where, 0))) for where, end in self._now.items())
+
+
+def offsets_in(text: Any) -> Offsets:
+    """The offsets of a report: JSON with topic -> partition -> offset, at its top or one level below it."""
+    document = text
+    if isinstance(text, str):
+        try:
+            document = json.loads(text)
+        except ValueError:
+            return {}
+    if not isinstance(document, Mapping):
+        return {}
+    found: Offsets = {}
+    for topic, partitions in document.items():
+        if isinstance(partitions, Mapping):
+            for partition, offset in partitions.items():
+                if str(partition).isdigit() and isinstance(offset, int):
+                    found[str(topic), int(partition)] = offset
+    if not found:
+        for inner in document.values():
+            found.update(offsets_in(inner) if isinstance(inner, Mapping) else {})
+    return found
+
+
+def _as_dict(report: Any) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(report.json if hasattr(report, "json") else json.dumps(report))
+    return told
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that a stream that is told to stop does so in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
