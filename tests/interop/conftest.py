@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop import stock
 from tests.interop.stock import Stock
+from tests.interop.toolbox import Toolbox
 from tests.support.nodes import PEERS, KafkaNode, Node, TidelogNode
 
 
@@ -32,6 +33,13 @@ class Filled:
             controller_port=self.node.controller_port,
             data_directory=data,
         )
+
+
+@pytest.fixture(scope="session")
+def toolbox() -> Iterator[Toolbox]:
+    """Kafka's tools in one JVM."""
+    with Toolbox() as tools:
+        yield tools
 
 
 @pytest.fixture

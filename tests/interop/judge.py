@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.support import java
+from tests.interop.toolbox import Toolbox
 
 COMPLAINTS = (
     "Mismatches in",
@@ -25,17 +25,16 @@ NOT_CONSECUTIVE = re.compile(r"^Non-consecutive offsets in .*?(\d+)\.log$")
 DUMPING = re.compile(r"^Dumping (.*)$")
 RECORD = re.compile(r"^\| offset: (\d+) ")
 FILES_A_RUN = 150
-"""A JVM costs a second or two; a command line of many files costs nothing."""
 
 
-def dump(files: Iterable[Path], *options: str) -> str:
+def dump(tools: Toolbox, files: Iterable[Path], *options: str) -> str:
     """What DumpLogSegments says about these files."""
     names = [str(each) for each in files]
     assert names, "nothing to judge"
     said = []
     for start in range(0, len(names), FILES_A_RUN):
         group = ",".join(names[start : start + FILES_A_RUN])
-        said.append(java.run_tool("org.apache.kafka.tools.DumpLogSegments", "--files", group, *options, timeout_s=300))
+        said.append(tools.run("org.apache.kafka.tools.DumpLogSegments", "--files", group, *options))
     return "\n".join(said)
 
 
@@ -85,22 +84,22 @@ def check(said: str) -> None:
     assert not found, "DumpLogSegments complains:\n" + "\n".join(line[:300] for line in found[:20])
 
 
-def judge_everything(directory: Path) -> dict[str, list[int]]:
+def judge_everything(tools: Toolbox, directory: Path) -> dict[str, list[int]]:
     """Judge every file of a data directory the tool can read; the offsets it found in each segment."""
     segments = files_of(directory, [".log"], metadata=False)
-    said = dump(segments, "--deep-iteration", "--print-data-log")
+    said = dump(tools, segments, "--deep-iteration", "--print-data-log")
     check(said)
     indexes = files_of(directory, [".index", ".timeindex"], metadata=False)
     for options in (("--verify-index-only",), ("--index-sanity-check",)):
-        check(dump(indexes, *options))
+        check(dump(tools, indexes, *options))
     producers = files_of(directory, [".snapshot"], metadata=False)
     if producers:
-        check(dump(producers))
+        check(dump(tools, producers))
     metadata = files_of(directory, [".log", ".checkpoint"], metadata=True)
-    decoded = dump(metadata, "--cluster-metadata-decoder", "--deep-iteration")
+    decoded = dump(tools, metadata, "--cluster-metadata-decoder", "--deep-iteration")
     check(decoded)
     assert '"type":"REGISTER_BROKER_RECORD"' in decoded
     metadata_indexes = files_of(directory, [".index", ".timeindex"], metadata=True)
     for options in (("--verify-index-only",), ("--index-sanity-check",)):
-        check(dump(metadata_indexes, *options))
+        check(dump(tools, metadata_indexes, *options))
     return record_offsets(said)

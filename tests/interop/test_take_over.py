@@ -9,6 +9,7 @@ from tests.clients import confluent, samples
 from tests.clients.samples import Record
 from tests.interop import judge, stock
 from tests.interop.conftest import Filled
+from tests.interop.toolbox import Toolbox
 from tests.support.nodes import KafkaNode, Node
 
 
@@ -20,16 +21,18 @@ def test_kafka_serves_our_directory(filled: Filled, scratch: Path) -> None:
         stock.check_served(kafka, contents)
 
 
-def test_we_serve_the_directory_of_kafka(filled_by_kafka: Filled, successor: type[Node], scratch: Path) -> None:
+def test_we_serve_the_directory_of_kafka(
+    filled_by_kafka: Filled, successor: type[Node], scratch: Path, toolbox: Toolbox
+) -> None:
     contents = copy.deepcopy(filled_by_kafka.stock)
     with filled_by_kafka.take_over(successor, scratch) as node:
         stock.check_served(node, contents)
         stock.write_more(node, contents)
         stock.check_served(node, contents)
-    judge.judge_everything(node.data_directory)
+    judge.judge_everything(toolbox, node.data_directory)
 
 
-def test_there_and_back_again(filled: Filled, successor: type[Node], scratch: Path) -> None:
+def test_there_and_back_again(filled: Filled, successor: type[Node], scratch: Path, toolbox: Toolbox) -> None:
     """Our directory, then Kafka on it, then we again: each goes on where the other stopped."""
     contents = copy.deepcopy(filled.stock)
     with filled.take_over(KafkaNode, scratch / "kafka") as kafka:
@@ -38,7 +41,7 @@ def test_there_and_back_again(filled: Filled, successor: type[Node], scratch: Pa
         stock.check_served(node, contents)
         stock.write_more(node, contents)
         stock.check_served(node, contents)
-    judge.judge_everything(node.data_directory)
+    judge.judge_everything(toolbox, node.data_directory)
 
 
 def test_kafka_serves_our_directory_after_a_kill(successor: type[Node], scratch: Path) -> None:

@@ -22,7 +22,8 @@ from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, Remo
 from tidelog.wire.messages.update_raft_voter import CurrentLeader, UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from tidelog.wire.uuids import ZERO_UUID
 
-API_VERSIONS_VERSION = 3
+API_VERSIONS_VERSION = 4
+"""Below it a range that starts at 0 is not told, and that of kraft.version does."""
 KRAFT_VERSION_FEATURE = "kraft.version"
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica may become a voter when it had the whole log within this time (Kafka's bound)."""
