@@ -1,0 +1,223 @@
+"""`write_stream` and `write`: DataFrames to topics, exactly once, rows brought together by Kafka partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tidelog.client.transactions import Identity, protocol_of
+from tidelog.errors import ConfigError, KafkaError
+from tidelog.spark import sink_tasks as tasks
+from tidelog.spark.sink_options import SinkOptions, check_columns
+from tidelog.spark.transactions import (
+    BatchWritten,
+    Exclusive,
+    LedgerEntry,
+    SinkError,
+    TransactionRun,
+    is_written,
+    judge,
+    read_ledger,
+    run_in_transaction,
+    stage_books,
+    writers_for,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_QUERY_ID = "sql.streaming.queryId"
+"""Spark's name for the identity of a checkpoint: made with it, kept in it, gone with it."""
+
+
+def write_stream(
+    df: DataFrame,
+    *,
+    bootstrap_servers: str,
+    transactional_id: str,
+    checkpoint_location: str,
+    topic: str | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    query_name: str | None = None,
+    options: Mapping[str, str] | None = None,
+    gathered: bool = False,
+    on_batch: Callable[[BatchWritten], None] | None = None,
+) -> StreamingQuery:
+    """Start a query that writes a stream to a topic, or to the topic each row names, exactly once.
+
+    `trigger` is what `DataStreamWriter.trigger` takes, `{"availableNow": True}` for one. `gathered` says that the rows
+    of each Kafka partition are in one task already, which saves a shuffle and is checked. `on_batch` hears of every
+    batch that is in the cluster.
+    """
+    if not df.isStreaming:
+        raise ConfigError("this DataFrame is not a stream: use tidelog.spark.write, or df.write")
+    sink = sink_for(df, bootstrap_servers, transactional_id, topic, options, gathered=gathered, on_batch=on_batch)
+    writer = df.select(*sink.columns).writeStream.foreachBatch(sink)
+    writer = writer.option("checkpointLocation", checkpoint_location)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    return writer.start()
+
+
+def write(
+    df: DataFrame,
+    *,
+    bootstrap_servers: str,
+    topic: str | None = None,
+    transactional_id: str | None = None,
+    options: Mapping[str, str] | None = None,
+    gathered: bool = False,
+) -> BatchWritten:
+    """Write a DataFrame, all of it or nothing: one transaction, rows brought together by Kafka partition."""
+    if df.isStreaming:
+        raise ConfigError("this DataFrame is a stream: use tidelog.spark.write_stream")
+    name = transactional_id or f"tidelog-batch-{uuid4()}"
+    sink = sink_for(df, bootstrap_servers, name, topic, options, gathered=gathered)
+    begun_s = time.monotonic()
+    try:
+        run = sink.run()
+        written, turns = run_in_transaction(run, sink.job(df.select(*sink.columns)), lambda _: None, run.begin())
+    finally:
+        sink.close()
+    return BatchWritten(0, False, written.records, written.bytes, written.partitions, turns, time.monotonic() - begun_s)
+
+
+def sink_for(
+    df: DataFrame,
+    bootstrap_servers: str,
+    transactional_id: str,
+    topic: str | None,
+    options: Mapping[str, str] | None,
+    *,
+    gathered: bool = False,
+    on_batch: Callable[[BatchWritten], None] | None = None,
+) -> MicroBatchSink:
+    """Check all that can be checked before anything starts: options, columns, brokers, topic, transactions."""
+    given = {**(options or {}), "kafka.bootstrap.servers": bootstrap_servers, "transactionalId": transactional_id}
+    if topic is not None:
+        given["topic"] = topic
+    parsed = SinkOptions.parse(given)
+    if not parsed.exactly_once:
+        raise ConfigError("this way is exactly-once; for at-least-once use df.write or df.writeStream with the option")
+    columns = check_columns(df.schema, parsed)
+    sink = MicroBatchSink(parsed, columns, gathered=gathered, on_batch=on_batch)
+    sink.check_cluster()
+    return sink
+
+
+class MicroBatchSink:
+    """The function for `foreachBatch`. It lives in the driver for as long as the query runs."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        columns: list[str],
+        *,
+        gathered: bool,
+        on_batch: Callable[[BatchWritten], None] | None = None,
+    ) -> None:
+        self.options = options
+        self.columns = columns
+        self._gathered = gathered
+        self._on_batch = on_batch
+        self._run: TransactionRun | None = None
+        self._transactional_id = options.require_transactional_id()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Connections stay where they are."""
+        return {**self.__dict__, "_run": None}
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch, or find that it is written."""
+        query_id = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        if not query_id:
+            raise SinkError("Spark does not say which query this is: write_stream must start it")
+        try:
+            result = self.write_batch(df, batch_id, query_id)
+        except BaseException:
+            self.close()  # whoever runs next takes the id over instead of holding it
+            raise
+        if self._on_batch is not None:
+            self._on_batch(result)
+
+    def write_batch(self, df: DataFrame, batch_id: int, query_id: str) -> BatchWritten:
+        """The protocol of one micro-batch; see the head of transactions.py."""
+        begun_s = time.monotonic()
+        run = self.run()
+        identity = run.begin()
+        entry = read_ledger(run.client, self._transactional_id, self.options.delivery_timeout_ms)
+        accept = self.options.accept_missing_ledger
+        if is_written(entry, batch_id, query_id, self._transactional_id, accept_missing=accept):
+            return BatchWritten(batch_id, True)
+
+        def entry_for(written: Exclusive) -> LedgerEntry:
+            return LedgerEntry(batch_id, query_id, self._ledger_topic(entry, written))
+
+        written, turns = run_in_transaction(run, self.job(df), entry_for, identity)
+        return BatchWritten(
+            batch_id, False, written.records, written.bytes, written.partitions, turns, time.monotonic() - begun_s
+        )
+
+    def run(self) -> TransactionRun:
+        """The transactions of this query; one object for as long as all goes well."""
+        if self._run is None:
+            self._run = TransactionRun(self.options, self._transactional_id)
+        return self._run
+
+    def close(self) -> None:
+        """Forget the connections and the epoch."""
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    def check_cluster(self) -> None:
+        """That brokers answer, that they have transactions and, where one topic is named, that it is there."""
+        with self.options.client() as client:
+            try:
+                if self.options.topic is not None:
+                    client.topic(self.options.topic)
+                protocol_of(client)
+            except KafkaError as error:
+                raise SinkError(f"{error.code.name}: {error}") from error
+
+    def job(self, df: DataFrame) -> Callable[[Identity], Exclusive]:
+        """What writes the rows of a DataFrame, given who it writes as."""
+        context = df.sparkSession.sparkContext
+        speculation = context.getConf().get("spark.speculation", "false") == "true"
+        count = None if self.options.topic is None else len(self.run().client.topic(self.options.topic).partitions)
+
+        def run(identity: Identity) -> Exclusive:
+            if self._gathered:
+                task = tasks.write_directly(self.options, identity, speculation, _task_count(df))
+                results = df.mapInArrow(task, tasks.RESULT_COLUMNS)
+            else:
+                writers = writers_for(df, count)
+                chunks = df.mapInArrow(tasks.gather(self.options, writers), tasks.CHUNK_COLUMNS)
+                deliver = tasks.deliver(self.options, identity, speculation)
+                results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
+            return judge(results.collect(), stage_books(context))
+
+        return run
+
+    def _ledger_topic(self, entry: LedgerEntry | None, written: Exclusive) -> str:
+        """Where the ledger stands: always with the one topic there is; else where it was, as long as that exists."""
+        if self.options.topic is not None:
+            return self.options.topic
+        client = self.run().client
+        if entry is not None and entry.topic in client.refresh([entry.topic]).topics:
+            return entry.topic
+        if written.topics:
+            return written.topics[0]
+        names = sorted(name for name, view in client.refresh(None).topics.items() if not view.is_internal)
+        if not names:
+            raise SinkError("an empty batch on a cluster without topics: there is no place for the ledger")
+        return names[0]
+
+
+def _task_count(df: DataFrame) -> int:
+    return int(df.rdd.getNumPartitions())

@@ -1,0 +1,309 @@
+"""Exactly once into a cluster: one transaction a micro-batch, with the batch's number in it.
+
+The driver begins a transaction, which ends what an earlier run left open and shuts out its writers; reads the ledger;
+lets the executors write; adds the batch's number to the same transaction as the offset of a group of its own, the
+ledger; and commits. So the rows and the number appear together or not at all, and a batch that Spark runs again is
+found in the ledger and skipped, or is not there and is written: never both.
+
+What it rests on: under one transactional id a number of a batch always means the same rows (which the identity of the
+checkpoint in the ledger checks), and the ledger is not deleted or expired (a gap is refused).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidelog.client.client import Client, TopicPartition
+from tidelog.client.transactions import FENCED, Identity, Transactions, stable_offsets
+from tidelog.errors import ErrorCode, KafkaError, TidelogError
+from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_TURNS = 4
+"""How often a batch is begun anew after a task was lost, before the query gives up."""
+_STAGE_PATIENCE_S = 30.0
+_LOST_TASK_WORDS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "FetchFailed", "Worker is lost")
+
+
+class SinkError(TidelogError):
+    """A batch was not written; nothing of it is visible to readers of committed records."""
+
+
+class CheckpointError(SinkError):
+    """The ledger and the checkpoint do not belong together: going on would lose rows or write them twice."""
+
+
+class LedgerEntry(NamedTuple):
+    """The last batch that is in the cluster."""
+
+    batch_id: int
+    query_id: str
+    topic: str = ""
+    """Under which topic it is kept; a group's offset needs one that exists."""
+
+
+@dataclass(frozen=True)
+class BatchWritten:
+    """What became of one micro-batch."""
+
+    batch_id: int
+    skipped: bool
+    """Whether it was in the cluster already."""
+    records: int = 0
+    bytes: int = 0
+    partitions: int = 0
+    turns: int = 1
+    seconds: float = 0.0
+
+
+def ledger_group(transactional_id: str) -> str:
+    """The group whose offset is the number of the last batch."""
+    return f"{transactional_id}-ledger"
+
+
+def read_ledger(client: Client, transactional_id: str, timeout_ms: int) -> LedgerEntry | None:
+    """The newest entry; None where there is none."""
+    entries = []
+    for (topic, _), committed in stable_offsets(client, ledger_group(transactional_id), timeout_ms).items():
+        try:
+            query_id = str(json.loads(committed.metadata)["query"])
+        except (ValueError, KeyError, TypeError):
+            raise CheckpointError(
+                f"group {ledger_group(transactional_id)!r} is not a ledger of this sink: its offset says "
+                f"{committed.metadata!r}; choose another transactional id"
+            ) from None
+        entries.append(LedgerEntry(committed.offset, query_id, topic))
+    return max(entries, default=None)
+
+
+def is_written(
+    entry: LedgerEntry | None, batch_id: int, query_id: str, transactional_id: str, *, accept_missing: bool
+) -> bool:
+    """Whether a batch is in the cluster already; CheckpointError where ledger and checkpoint contradict each other."""
+    if entry is not None and entry.query_id != query_id:
+        raise CheckpointError(
+            f"transactional id {transactional_id!r} was used with another checkpoint (of query {entry.query_id}, "
+            f"last batch {entry.batch_id}); this one (of query {query_id}) begins with batch {batch_id}. If the "
+            "checkpoint was reset on purpose, choose a new transactional id: rows that were written stay written"
+        )
+    if entry is not None and batch_id <= entry.batch_id:
+        if batch_id < entry.batch_id:
+            raise CheckpointError(
+                f"the checkpoint is at batch {batch_id}, but batch {entry.batch_id} is written under transactional id "
+                f"{transactional_id!r}: an older copy of the checkpoint, or two queries on one"
+            )
+        return True
+    before = -1 if entry is None else entry.batch_id
+    if batch_id != before + 1 and not accept_missing:
+        raise CheckpointError(
+            f"the ledger of transactional id {transactional_id!r} ends with batch {before}, the checkpoint is at "
+            f"{batch_id}: the ledger expired (offsets.retention.minutes), its topic was deleted, or the id is new to "
+            f"an old checkpoint. Where batch {batch_id} is known not to be in the cluster, go on with the option "
+            "missingLedger=accept"
+        )
+    return False
+
+
+# --- one transaction ---
+
+
+class TransactionRun:
+    """Begins transactions under one id, lets a job write into them and ends them, once each."""
+
+    def __init__(self, options: SinkOptions, transactional_id: str) -> None:
+        self.options = options
+        self.transactional_id = transactional_id
+        self.client = options.client()
+        self._transactions = Transactions(
+            self.client,
+            transactional_id,
+            transaction_timeout_ms=options.transaction_timeout_ms,
+            timeout_ms=options.delivery_timeout_ms,
+        )
+        self._begun_s = 0.0
+
+    def close(self) -> None:
+        """Close the connections; an open transaction is ended by the next run, or by its timeout."""
+        self.client.close()
+
+    def begin(self) -> Identity:
+        """A new epoch; what an earlier one left open is aborted."""
+        with self._explained("begin"):
+            identity = self._transactions.begin()
+        self._begun_s = time.monotonic()
+        return identity
+
+    def commit(self, identity: Identity, entry: LedgerEntry | None) -> None:
+        """Add the ledger's entry and commit; when it raises, the next `begin` finds out what became of it."""
+        with self._explained("commit"):
+            if entry is not None:
+                metadata = json.dumps({"query": entry.query_id})
+                group = ledger_group(self.transactional_id)
+                self._transactions.add_offset(identity, group, (entry.topic, 0), entry.batch_id, metadata)
+            self._transactions.end(identity, commit=True)
+
+    def abort(self, identity: Identity) -> None:
+        """End it without a trace for readers of committed records."""
+        with self._explained("abort"):
+            self._transactions.end(identity, commit=False)
+
+    def abort_quietly(self, identity: Identity) -> None:
+        """Abort where another error is on its way already."""
+        with contextlib.suppress(TidelogError):
+            self._transactions.end(identity, commit=False)
+
+    @contextlib.contextmanager
+    def _explained(self, step: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaError as error:
+            raise SinkError(self.explain(step, error)) from error
+
+    def explain(self, step: str, error: KafkaError) -> str:
+        """What an error of a transaction means for the user."""
+        name = f"transactional id {self.transactional_id!r}"
+        allowed_ms = self.options.transaction_timeout_ms
+        open_ms = int((time.monotonic() - self._begun_s) * 1000)
+        if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            return (
+                f"the cluster refuses kafka.transaction.timeout.ms={allowed_ms}: its transaction.max.timeout.ms is "
+                "lower; lower the one or raise the other"
+            )
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:
+            return f"{error}; exactly-once needs them (or ask for deliveryGuarantee={AT_LEAST_ONCE})"
+        gone = (*FENCED, ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE)
+        if step != "begin" and error.code in gone and open_ms >= allowed_ms:
+            return (
+                f"the transaction was open for {open_ms} ms, longer than kafka.transaction.timeout.ms={allowed_ms} "
+                "allows, and the cluster aborted it: make batches smaller or the timeout longer"
+            )
+        if error.code in FENCED:
+            return f"{name} was taken over by another query ({error.code.name}): it must have one query at a time"
+        return f"{name}: {step}: {error.code.name}: {error}"
+
+
+class Exclusive(NamedTuple):
+    """What a job wrote, each Kafka partition by one task that ran once."""
+
+    records: int
+    bytes: int
+    partitions: int
+    topics: tuple[str, ...] = ()
+
+
+class TaskRepeated(Exception):
+    """Spark ran a delivering task again, so the transaction may hold the rows of both runs."""
+
+
+def run_in_transaction(
+    run: TransactionRun,
+    job: Callable[[Identity], Exclusive],
+    entry_for: Callable[[Exclusive], LedgerEntry | None],
+    identity: Identity,
+) -> tuple[Exclusive, int]:
+    """Let a job write and commit it; begin anew where a task was lost. Returns what was written, and in which turn."""
+    for turn in range(1, MOST_TURNS + 1):
+        if turn > 1:
+            identity = run.begin()
+        try:
+            written = job(identity)
+            entry = entry_for(written)
+        except Exception as error:
+            if turn < MOST_TURNS and _is_lost_task(error):
+                run.abort(identity)
+                continue
+            run.abort_quietly(identity)
+            raise
+        if entry is None and not written.records:
+            run.abort(identity)
+        else:
+            run.commit(identity, entry)
+        return written, turn
+    raise AssertionError("the last turn returns or raises")
+
+
+def _is_lost_task(error: Exception) -> bool:
+    return isinstance(error, TaskRepeated) or any(word in str(error) for word in _LOST_TASK_WORDS)
+
+
+# --- what the job's rows say ---
+
+
+def judge(rows: list[Any], stage_of: Callable[[int], Mapping[str, int]]) -> Exclusive:
+    """The sum of what the tasks report; raises unless each Kafka partition was written by one task that ran once."""
+    from tidelog.spark import sink_tasks as tasks
+
+    failed = [row.message for row in rows if row.outcome == tasks.FAILED]
+    if failed:
+        raise SinkError(failed[0])
+    if any(row.outcome == tasks.REPEATED for row in rows):
+        raise TaskRepeated("a task ran again")
+    written = [row for row in rows if row.outcome == tasks.WRITTEN]
+    require_one_writer((row.topic, row.partition) for row in written)
+    for stage in {row.stage for row in rows}:
+        _require_first_attempt(stage, stage_of)
+    return Exclusive(
+        sum(row.records for row in written),
+        sum(row.bytes for row in written),
+        len(written),
+        tuple(sorted({row.topic for row in written})),
+    )
+
+
+def require_one_writer(written: Iterator[TopicPartition]) -> None:
+    """SinkError with the way out, where two tasks wrote to one Kafka partition."""
+    for (topic, partition), count in Counter(written).items():
+        if count > 1:
+            raise SinkError(
+                f"{count} tasks wrote to {topic}-{partition}, and exactly-once allows one a Kafka partition: write "
+                "with tidelog.spark.write_stream or tidelog.spark.write, which bring rows together, or do it with "
+                f"tidelog.spark.by_partition(df, …); or ask for deliveryGuarantee={AT_LEAST_ONCE}"
+            )
+
+
+def _require_first_attempt(stage: int, stage_of: Callable[[int], Mapping[str, int]]) -> None:
+    """A stage that lost its input is run again under the same task numbers: only Spark's own books tell.
+
+    They are kept by a listener, a moment behind; a first attempt all of whose tasks are done had no second.
+    """
+    deadline = time.monotonic() + _STAGE_PATIENCE_S
+    while True:
+        info = stage_of(stage)
+        if info["attempt"] > 0 or info["failed"] > 0:
+            raise TaskRepeated(f"stage {stage} ran again")
+        if info["tasks"] > 0 and info["completed"] >= info["tasks"]:
+            return
+        if time.monotonic() > deadline:
+            raise TaskRepeated(f"Spark does not say how stage {stage} ended")
+        time.sleep(0.005)
+
+
+def stage_books(spark_context: Any) -> Callable[[int], Mapping[str, int]]:
+    """What Spark has written down of a stage's latest attempt."""
+
+    def stage_of(stage: int) -> Mapping[str, int]:
+        info = spark_context.statusTracker().getStageInfo(stage)
+        if info is None:
+            return {"attempt": 0, "failed": 0, "tasks": 0, "completed": 0}
+        return {
+            "attempt": info.currentAttemptId,
+            "failed": info.numFailedTasks,
+            "tasks": info.numTasks,
+            "completed": info.numCompletedTasks,
+        }
+
+    return stage_of
+
+
+def writers_for(frame: DataFrame, partition_count: int | None) -> int:
+    """How many tasks deliver: as many as run at once, and no more than there are Kafka partitions."""
+    parallel = int(frame.sparkSession.sparkContext.defaultParallelism)
+    return max(1, parallel if partition_count is None else min(parallel, partition_count))
