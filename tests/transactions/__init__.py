@@ -1,0 +1,1 @@
+"""Transactions in the simulated world."""
