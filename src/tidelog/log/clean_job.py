@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 
 from tidelog.errors import CorruptionError, DecodeError, KafkaError
 from tidelog.log import names, scan
@@ -52,6 +53,9 @@ class _Job:
         self._latest: dict[bytes, int] = {}
         """The newest offset of each key between the first dirty offset and `_clean_to`."""
         self._clean_to = request.first_dirty_offset
+        bases = [*(one.base_offset for one in request.sources), request.end_offset]
+        self._ends = dict(pairwise(bases))
+        """Where the segment behind each source begins."""
         self._aborted = self._read_aborted()
         self.bytes_read = 0
         self._records_read = 0
@@ -90,9 +94,8 @@ class _Job:
         start = request.first_dirty_offset
         latest = self._latest
         transactions = Transactions(one for one in self._aborted if one.last_offset >= start)
-        for number, source in enumerate(request.sources):
-            is_last = number + 1 == len(request.sources)
-            following = request.end_offset if is_last else request.sources[number + 1].base_offset
+        for source in request.sources:
+            following = self._ends[source.base_offset]
             if following <= start:
                 continue
             for _, header in self._batches(source, start):
@@ -131,8 +134,12 @@ class _Job:
 
     def _copy_before(self, source: Source, end: int, output: Output) -> None:
         """Copy what came before the first change in a segment; it was checked when it was read."""
-        for _, header in self._batches(Source(source.base_offset, end, False), 0, is_checked=True):
-            output.add(header.data)
+        file = self._storage.open(self._path(source.base_offset, names.LOG_SUFFIX))
+        try:
+            for _, header in _whole_batches(file, end, self._request.io_bytes):
+                output.add(header.data)
+        finally:
+            file.close()
 
     def _cleaned_batch(
         self, header: BatchHeader, transactions: Transactions, is_end: bool
@@ -189,19 +196,26 @@ class _Job:
 
     # --- files ---
 
-    def _batches(self, source: Source, from_offset: int, is_checked: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch that reaches `from_offset`, whole in its buffer, its checksum proven."""
+    def _batches(self, source: Source, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch that reaches `from_offset`, whole in its buffer, proven to be as written.
+
+        The checksum does not cover the offset: it must rise, and stay below the next segment's.
+        """
         if not source.size:
             return
         file = self._storage.open(self._path(source.base_offset, names.LOG_SUFFIX))
+        expected, end_offset = source.base_offset, self._ends[source.base_offset]
         try:
             for position, header in _whole_batches(file, source.size, self._request.io_bytes):
-                if header.last_offset < from_offset:
+                following = header.next_offset
+                if not (expected <= header.base_offset < following <= end_offset):
+                    raise CorruptionError(f"{file.path} at {position}: offset {header.base_offset} is out of order")
+                expected = following
+                if following <= from_offset:
                     continue
-                if not is_checked:
-                    if not header.crc_matches():
-                        raise CorruptionError(f"{file.path} at {position}: the batch is damaged")
-                    self.bytes_read += header.size
+                if not header.crc_matches():
+                    raise CorruptionError(f"{file.path} at {position}: the batch is damaged")
+                self.bytes_read += header.size
                 yield position, header
         finally:
             file.close()
