@@ -179,7 +179,7 @@ class Client:
     ) -> dict[TopicPartition, Answered]:
         """Ask each partition's leader; partitions with a retriable error are asked again, of whoever leads then."""
         deadline = Deadline(self.timeout_ms if timeout_ms is None else timeout_ms)
-        for topic in {topic for topic, _ in partitions}:
+        for topic in {topic for topic, partition in partitions if not self.metadata.knows(topic, partition)}:
             self.topic(topic, timeout_ms=deadline.remaining_ms)
         results: dict[TopicPartition, Answered] = {}
         while True:

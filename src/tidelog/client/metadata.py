@@ -72,6 +72,11 @@ class Metadata:
             else:
                 self.topics[topic.name] = _topic_view(topic)
 
+    def knows(self, topic: str, partition: int) -> bool:
+        """Whether the last answer told of a partition, with a leader or without."""
+        view = self.topics.get(topic)
+        return view is not None and partition in view.partitions
+
     def leader_of(self, topic: str, partition: int) -> PartitionView:
         """The partition with its leader; a retriable KafkaError when nobody leads it or it is not known."""
         view = self.topics.get(topic)

@@ -7,7 +7,7 @@ yield from decoder.decode(batches, first_offset, end_offset, aborted)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,13 @@ def kernels(expected_records: int) -> Any:
 class Batches:
     """The headers of whole batches one behind the other, a column an array."""
 
-    def __init__(self, data: memoryview, positions: Array, fields: Array) -> None:
+    def __init__(self, data: memoryview, positions: Array, fields: Array, bad_at: int | None = None) -> None:
         self.data = data
         self.positions = positions
+        self.bad_at = bad_at
+        """Where something else stands than a batch; None when all are whole, or the last one is only cut short."""
+        self.origin = 0
+        """Where the data begins in its file."""
         (
             self.base_offsets,
             self.lengths,
@@ -102,60 +106,70 @@ class Decoder:
         read_committed: bool = False,
         keep_control: bool = False,
         check_crcs: bool = True,
+        skip: Callable[[int, str], None] | None = None,
     ) -> None:
-        """`constants` are the columns that are the same in every row, by name."""
+        """`constants` are the columns that are the same in every row, by name.
+
+        With `skip` a batch that is damaged is left out, and its position and what is wrong with it are told there.
+        """
         self.schema = schema
         self.constants = dict(constants)
         self._kernels = kernels(expected_records)
         self._read_committed = read_committed
         self._keep_control = keep_control
         self._check_crcs = check_crcs
+        self._skip = skip
         self._payloads = Payloads()
         self._cache: dict[str, pa.Array] = {}
 
     def scan(self, data: memoryview) -> Batches:
-        """The headers of the whole batches; CORRUPT_MESSAGE where there is none, with the position in the text."""
+        """The headers of the whole batches, up to the end or to what is no batch."""
         array = np.frombuffer(data, np.uint8)
         room = len(data) // HEADER_SIZE
         positions = np.empty(room, np.int64)
         fields = np.empty((room, 13), np.int64)
         found = self._kernels.scan_batches(array, positions, fields)
+        bad_at = None
         if found < 0:
-            where = _end_of(positions, fields, -found - 1)
-            read_header(data, where)  # says what is wrong, if it is one of the usual things
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no record batch at byte {where}")
-        return Batches(data, positions[:found], fields[:found])
+            found = -found - 1
+            bad_at = int(positions[found - 1] + fields[found - 1, 1]) + LENGTH_END if found else 0
+        return Batches(data, positions[:found], fields[:found], bad_at)
 
     def decode(
         self, batches: Batches, first_offset: int, end_offset: int, aborted: Aborted = ()
     ) -> Iterator[pa.RecordBatch]:
         """The visible records with offsets from `first_offset` up to before `end_offset`."""
         wanted = (batches.last_offsets >= first_offset) & (batches.base_offsets < end_offset)
-        self._check(batches, np.flatnonzero(wanted))
-        chosen = np.flatnonzero(wanted & self._visible(batches, list(aborted)) & (batches.counts > 0))
-        if chosen.size:
-            records = self._index(batches, chosen, first_offset, end_offset)
-            for piece in records.pieces(MAX_ARROW_BATCH_BYTES):
-                columns = [
-                    build_column(field, piece, self._kernels, self.constants, self._cache) for field in self.schema
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        self._check(batches, wanted)
+        chosen = np.flatnonzero(wanted & self._visible(batches, list(aborted)) & (batches.counts != 0))
+        if not chosen.size:
+            return
+        records = self._index(batches, chosen, first_offset, end_offset)
+        for piece in records.pieces(MAX_ARROW_BATCH_BYTES):
+            columns = [build_column(field, piece, self._kernels, self.constants, self._cache) for field in self.schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _check(self, batches: Batches, chosen: Array) -> None:
-        """CORRUPT_MESSAGE at the first of the chosen batches whose checksum is wrong."""
+    def _check(self, batches: Batches, wanted: Array) -> None:
+        """Every wanted batch's checksum."""
         if not self._check_crcs:
             return
         view = batches.data
+        chosen = np.flatnonzero(wanted)
         starts = batches.positions[chosen]
         ends = starts + batches.lengths[chosen] + LENGTH_END
-        for start, end, checksum in zip(
-            starts.tolist(), ends.tolist(), batches.checksums[chosen].tolist(), strict=True
-        ):
+        checksums = batches.checksums[chosen].tolist()
+        for index, start, end, checksum in zip(chosen.tolist(), starts.tolist(), ends.tolist(), checksums, strict=True):
             if crc32c(view[start + CRC_START : end], 0) != checksum:
-                offset = read_header(view, start).base_offset
-                raise KafkaError(
-                    ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at offset {offset} (byte {start}) is wrong"
-                )
+                self._damaged(batches, index, "its checksum is wrong")
+                wanted[index] = False
+
+    def _damaged(self, batches: Batches, index: int, what: str) -> None:
+        """Leave a batch out, if that was asked for; else CORRUPT_MESSAGE."""
+        position = int(batches.positions[index]) + batches.origin
+        message = f"the batch at offset {int(batches.base_offsets[index])} (byte {position}): {what}"
+        if self._skip is None:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        self._skip(position, message)
 
     def _visible(self, batches: Batches, aborted: list[tuple[int, int]]) -> Array:
         """Which batches hold records for a reader: no markers and, if it reads committed ones, no aborted ones."""
@@ -183,42 +197,47 @@ class Decoder:
         return any(control_type(record.key) == ControlType.ABORT for record in iterate_records(header))
 
     def _index(self, batches: Batches, chosen: Array, first_offset: int, end_offset: int) -> Records:
+        """Where the records are; a batch that lies about its records is damaged."""
+        while True:
+            data, starts, ends, chosen = self._unpack(batches, chosen)
+            counts = batches.counts[chosen]
+            impossible = (counts < 0) | (counts * SMALLEST_RECORD_BYTES > ends - starts)
+            if impossible.any():
+                bad = int(np.argmax(impossible))
+            else:
+                append_timestamps = np.where(
+                    batches.attributes[chosen] & LOG_APPEND_TIME, batches.max_timestamps[chosen], -1
+                )
+                records = Records(data, int(counts.sum()), batches, chosen)
+                found = self._kernels.index_records(
+                    *(data, starts, ends, counts),
+                    *(batches.base_offsets[chosen], batches.base_timestamps[chosen], append_timestamps),
+                    *(first_offset, end_offset),
+                    *records.arrays(),
+                )
+                if found >= 0:
+                    records.cut(found)
+                    return records
+                bad = int(np.searchsorted(np.cumsum(counts), -found))
+            self._damaged(batches, int(chosen[bad]), "its records cannot be read")
+            chosen = np.delete(chosen, bad)
+
+    def _unpack(self, batches: Batches, chosen: Array) -> tuple[Array, Array, Array, Array]:
+        """One piece of memory with the records of the chosen batches, where in it they are, and which could be read."""
         starts = batches.positions[chosen] + HEADER_SIZE
         ends = batches.positions[chosen] + batches.lengths[chosen] + LENGTH_END
-        attributes = batches.attributes[chosen]
-        data: Array = np.frombuffer(batches.data, np.uint8)
-        if (attributes & COMPRESSION_MASK).any():
-            data, starts, ends = self._unpack(batches.data, starts, ends, attributes & COMPRESSION_MASK)
-        counts = batches.counts[chosen]
-        impossible = (counts < 0) | (counts * SMALLEST_RECORD_BYTES > ends - starts)
-        if impossible.any():
-            offset = int(batches.base_offsets[chosen][np.argmax(impossible)])
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at offset {offset} has fewer records than it says")
-        append_timestamps = np.where(attributes & LOG_APPEND_TIME, batches.max_timestamps[chosen], -1)
-        records = Records(data, int(counts.sum()), batches, chosen)
-        found = self._kernels.index_records(
-            *(data, starts, ends, counts),
-            *(batches.base_offsets[chosen], batches.base_timestamps[chosen], append_timestamps),
-            *(first_offset, end_offset),
-            *records.arrays(),
-        )
-        if found < 0:
-            index = int(np.searchsorted(np.cumsum(counts), -found))
-            offset = int(batches.base_offsets[chosen][index])
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a record of the batch at offset {offset} cannot be read")
-        records.cut(found)
-        return records
-
-    def _unpack(self, view: memoryview, starts: Array, ends: Array, kinds: Array) -> tuple[Array, Array, Array]:
+        kinds = batches.attributes[chosen] & COMPRESSION_MASK
+        if not kinds.any():
+            return np.frombuffer(batches.data, np.uint8), starts, ends, chosen
         self._payloads.clear()
-        places = [
-            self._payloads.add(kind, view[start:end])
-            for start, end, kind in zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True)
-        ]
-        unpacked = np.array(places, np.int64)
-        return self._payloads.data, np.ascontiguousarray(unpacked[:, 0]), np.ascontiguousarray(unpacked[:, 1])
-
-
-def _end_of(positions: Array, fields: Array, count: int) -> int:
-    """Where the batch after the first `count` begins."""
-    return int(positions[count - 1] + fields[count - 1, 1]) + LENGTH_END if count else 0
+        places: list[tuple[int, int]] = []
+        good = np.ones(chosen.size, bool)
+        for index, (start, end, kind) in enumerate(zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True)):
+            try:
+                places.append(self._payloads.add(kind, batches.data[start:end]))
+            except KafkaError as error:
+                self._damaged(batches, int(chosen[index]), str(error))
+                good[index] = False
+        unpacked = np.array(places, np.int64).reshape(-1, 2)
+        begins, limits = np.ascontiguousarray(unpacked[:, 0]), np.ascontiguousarray(unpacked[:, 1])
+        return self._payloads.data, begins, limits, chosen[good]

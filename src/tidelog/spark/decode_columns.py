@@ -105,7 +105,7 @@ def _of_batches(field: pa.Field, records: Records) -> pa.Array:
     if name == "timestampType":
         return _numbers(field.type, records.of_batch((batches.attributes & LOG_APPEND_TIME) >> 3).astype(np.int32))
     if name == "position":
-        return _numbers(field.type, records.of_batch(batches.positions))
+        return _numbers(field.type, records.of_batch(batches.positions) + batches.origin)
     if name == "leader_epoch":
         return _numbers(field.type, records.of_batch(batches.leader_epochs).astype(np.int32))
     if name == "producer_id":

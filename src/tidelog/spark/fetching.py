@@ -230,12 +230,11 @@ class RangeFetcher:
     # --- answers ---
 
     def _scan(self, records: memoryview) -> Batches:
-        try:
-            batches = self._decoder.scan(records)
-        except KafkaError as error:
-            raise self._corrupt(error) from None
+        batches = self._decoder.scan(records)
+        if batches.bad_at is not None:
+            raise self._corrupt(f"no batch at byte {batches.bad_at} of an answer from offset {self._position}")
         if records and (not batches.count or batches.next_offset <= self._position):
-            raise self._corrupt(KafkaError(ErrorCode.CORRUPT_MESSAGE, "the answer holds no whole batch"))
+            raise self._corrupt(f"no whole batch in an answer from offset {self._position}")
         return batches
 
     def _advance(self, batches: Batches) -> None:
@@ -250,7 +249,7 @@ class RangeFetcher:
         try:
             yield from self._decoder.decode(batches, first, self._wanted.end, aborted)
         except KafkaError as error:
-            raise self._corrupt(error) from None
+            raise self._corrupt(str(error)) from None
 
     def _wait_for_records(self, data: Any) -> None:
         """A new leader's high watermark may be behind for a moment: what was committed comes back."""
@@ -343,8 +342,8 @@ class RangeFetcher:
         print(f"tidelog: {message}; going on, as failOnDataLoss=false says", file=sys.stderr)
         self._position = go_on_at
 
-    def _corrupt(self, error: KafkaError) -> KafkaError:
+    def _corrupt(self, what: str) -> KafkaError:
         view = self._client.metadata.leader_of(self._wanted.topic, self._wanted.partition)
         broker = self._client.metadata.brokers[view.leader]
         sender = f"broker {broker.broker_id} ({broker.host}:{broker.port})"
-        return KafkaError(error.code, f"{self._wanted.name}: {error}, as {sender} sent it")
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self._wanted.name}: {what}, as {sender} sent it")

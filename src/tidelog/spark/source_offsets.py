@@ -13,6 +13,7 @@ from tidelog.config.setting import nearest
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark.fetching import DataLossError, OffsetRange
 from tidelog.spark.options import EARLIEST, LATEST, Offsets, Place, SourceOptions
+from tidelog.wire.uuids import from_text
 
 Partition = tuple[str, int]
 
@@ -142,8 +143,16 @@ class SourceCluster:
             )
         return found | self.latest(none)
 
-    def ranges(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> list[OffsetRange]:
-        """The ranges between two sets of offsets, with who leads each partition."""
+    def ranges(
+        self,
+        starts: Mapping[Partition, int],
+        ends: Mapping[Partition, int],
+        topic_ids: Mapping[str, str] | None = None,
+    ) -> list[OffsetRange]:
+        """The ranges between two sets of offsets, with who leads each partition.
+
+        `topic_ids` are those the offsets belong to, where that is not simply now.
+        """
         metadata = self.client.metadata
         found = []
         for (topic, partition), end in sorted(ends.items()):
@@ -152,8 +161,10 @@ class SourceCluster:
                 continue
             view = metadata.topics.get(topic)
             leader = view.partitions.get(partition) if view is not None else None
-            place = (topic, partition, start, end, self.topic_id(topic))
-            if leader is None:
+            known = (topic_ids or {}).get(topic)
+            topic_id = from_text(known) if known else self.topic_id(topic)
+            place = (topic, partition, start, end, topic_id)
+            if leader is None or view is None or view.topic_id != topic_id:
                 found.append(OffsetRange(*place))
             else:
                 found.append(OffsetRange(*place, metadata.brokers.get(leader.leader), leader.leader_epoch))
