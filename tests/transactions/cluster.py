@@ -85,6 +85,11 @@ class Three(SimulatedCluster):
         assert made.code is ErrorCode.NONE, made
         return Outcome(*made)
 
+    def find_group(self) -> None:
+        """The group has a coordinator."""
+        found = ErrorCode.NONE, ErrorCode.NOT_COORDINATOR
+        self.requests.until_settled(lambda: found[self.requests.find(GROUP, key_type=0) < 0])
+
     def _found(self) -> ErrorCode:
         return ErrorCode.NONE if self.requests.find(ID) >= 0 else ErrorCode.NOT_COORDINATOR
 
