@@ -19,7 +19,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="small sizes and two runs; keep nothing")
     parser.add_argument("--runs", type=int, help=f"runs of each peer that count (default {FULL_RUNS})")
-    parser.add_argument("--peer", action="append", choices=sorted(harness.PEERS), help="only this peer; keep nothing")
+    parser.add_argument("--peer", action="append", choices=harness.PEERS, help="only this peer; keep nothing")
     parser.add_argument("--list", action="store_true", help="say what there is and measure nothing")
     parser.add_argument("--page", action="store_true", help="make docs/benchmarks.md from the kept results only")
     return parser.parse_args()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -68,6 +69,7 @@ def produce(arguments: argparse.Namespace) -> dict[str, float]:
     value = os.urandom(arguments.size)
     messages = [{"value": value} for _ in range(LIST_SIZE)]
     started_s = time.perf_counter()
+    began_at_s = time.time()
     left = arguments.records
     turn = 0
     while left:
@@ -91,7 +93,60 @@ def produce(arguments: argparse.Namespace) -> dict[str, float]:
     seconds = time.perf_counter() - started_s
     if failures:
         raise Failed(f"{failures} records were not stored")
-    return {"seconds": seconds, "records": arguments.records, "bytes": arguments.records * arguments.size}
+    return {
+        "seconds": seconds,
+        "records": arguments.records,
+        "bytes": arguments.records * arguments.size,
+        "began_at_s": began_at_s,
+        "ended_at_s": began_at_s + seconds,
+    }
+
+
+def produce_together(count: int, **arguments: object) -> dict[str, float]:
+    """Several producer processes at once; time from the first one's first record to the last one's last."""
+    with ThreadPoolExecutor(count) as pool:
+        answers = list(pool.map(lambda _: call("produce", **arguments), range(count)))
+    seconds = max(each["ended_at_s"] for each in answers) - min(each["began_at_s"] for each in answers)
+    return {"seconds": seconds, "bytes": sum(each["bytes"] for each in answers)}
+
+
+def paced(arguments: argparse.Namespace) -> dict[str, Any]:
+    """So many records a second, whatever becomes of them, linger 0; from when each was due until its acknowledgement.
+
+    An open loop: a record that has to wait for its turn because others are late is late by that wait, too.
+    """
+    taken_ms: list[float] = []
+    failures = 0
+    left = arguments.records + arguments.warm_up
+
+    def send(number: int, due_s: float) -> None:
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            nonlocal failures, left
+            failures += error is not None
+            left -= 1
+            if number >= arguments.warm_up:
+                taken_ms.append((time.perf_counter() - due_s) * 1000)
+
+        producer.produce(arguments.topic, value=value, partition=number % arguments.partitions, on_delivery=delivered)
+
+    settings = PRODUCER_SETTINGS | {"linger.ms": 0, "delivery.report.only.error": False}
+    producer = Producer({"bootstrap.servers": arguments.bootstrap} | settings)
+    producer.list_topics(arguments.topic, timeout=30)
+    value = os.urandom(arguments.size)
+    began_s = time.perf_counter() + 0.1
+    for number in range(arguments.records + arguments.warm_up):
+        due_s = began_s + number / arguments.rate
+        while (wait_s := due_s - time.perf_counter()) > 0:
+            producer.poll(wait_s)
+        send(number, due_s)
+        producer.poll(0)
+    deadline_s = time.perf_counter() + 120
+    while left and time.perf_counter() < deadline_s:
+        producer.poll(0.1)
+    if left or failures:
+        raise Failed(f"{left} records were not answered, {failures} were not stored")
+    taken_ms.sort()
+    return {"p50_ms": quantile(taken_ms, 0.50), "p99_ms": quantile(taken_ms, 0.99), "worst_ms": taken_ms[-1]}
 
 
 def consume(arguments: argparse.Namespace) -> dict[str, float]:
@@ -148,6 +203,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "produce": produce,
     "consume": consume,
     "round-trips": round_trips,
+    "paced": paced,
 }
 
 
@@ -161,6 +217,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, required=True)
     parser.add_argument("--size", type=int, default=1_000)
     parser.add_argument("--warm-up", type=int, default=0)
+    parser.add_argument("--rate", type=int, default=500)
     arguments = parser.parse_args()
     print(json.dumps(COMMANDS[arguments.command](arguments)))
 

@@ -6,14 +6,15 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from tests.support.nodes import Node
+Peer = TypeVar("Peer")
+"""What is measured: one node, or a cluster of three."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table. A target is met by the median; `ratio` is Tidelog's value divided by Kafka's."""
+    """One row of the table. A target is met by the statistic; `ratio` is Tidelog's value divided by Kafka's."""
 
     key: str
     label: str
@@ -23,6 +24,8 @@ class Figure:
     at_least: float | None = None
     ratio_at_most: float | None = None
     ratio_at_least: float | None = None
+    statistic: Literal["median", "worst"] = "median"
+    """What of the runs is held against the target."""
 
     @property
     def target(self) -> str:
@@ -61,7 +64,19 @@ class Scale:
         return quick if self.quick else full
 
 
-class Benchmark(abc.ABC):
+@dataclass(frozen=True)
+class Plot:
+    """How figures grow along an axis, as a picture on the page: the points are figures of the benchmark."""
+
+    file: str
+    title: str
+    axis: str
+    unit: str
+    points: tuple[tuple[float, str], ...]
+    """Place on the axis (drawn as a logarithm) and the key of the figure there."""
+
+
+class Benchmark(abc.ABC, Generic[Peer]):
     """One benchmark. An object lives for a whole session of one peer; `run` is called once for each run."""
 
     name: ClassVar[str]
@@ -74,15 +89,28 @@ class Benchmark(abc.ABC):
     discarded_runs: ClassVar[int] = 1
     """Runs before the first that counts: they warm Kafka's JVM, and Tidelog gets the same."""
     properties: ClassVar[Mapping[str, str]] = {}
+    nodes: ClassVar[int] = 1
+    """One node, or a cluster of three."""
+    in_table: ClassVar[bool] = True
+    """Whether its figures are rows of the page; those that are only drawn are not."""
+    plots: ClassVar[tuple[Plot, ...]] = ()
 
-    def __init__(self, scale: Scale, peer: type[Node], directory: Path) -> None:
+    def __init__(self, scale: Scale, peer: str, directory: Path) -> None:
         self.scale = scale
         self.peer = peer
         self.directory = directory
 
-    def prepare(self, node: Node) -> None:  # noqa: B027 - most need nothing
+    @classmethod
+    def runs_of(cls, peer: str, runs: int) -> int:
+        """How many runs of a peer count, where it is not as many as asked for: some take minutes with one of them."""
+        return runs
+
+    def prepare(self, node: Peer) -> None:
         """What has to be there before the first run; `node` runs."""
 
     @abc.abstractmethod
-    def run(self, node: Node, number: int) -> dict[str, float]:
+    def run(self, node: Peer, number: int) -> dict[str, float]:
         """One run: a value for each figure. With `keeps_node` the node runs; otherwise it is prepared and stopped."""
+
+
+AnyBenchmark = type[Benchmark[Any]]

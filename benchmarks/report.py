@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import harness
-from benchmarks.model import Benchmark, Figure
+from benchmarks import harness, plots
+from benchmarks.model import AnyBenchmark, Figure
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 HEAD = """\
@@ -34,18 +34,20 @@ def number(value: float) -> str:
 
 
 def cell(raw: dict[str, list[dict[str, float]]], peer: str, figure: Figure) -> str:
-    """Median with its range."""
-    middle = harness.median(raw, peer, figure.key)
-    if middle is None:
+    """Median with its range, or the worst of the runs."""
+    value = harness.value(raw, peer, figure)
+    if value is None:
         return "–"
+    if figure.statistic == "worst":
+        return f"{number(value)} {figure.unit}"
     values = [each[figure.key] for each in raw[peer]]
-    return f"{number(middle)} {figure.unit} ({number(min(values))}–{number(max(values))})"
+    return f"{number(value)} {figure.unit} ({number(min(values))}–{number(max(values))})"
 
 
 def row(raw: dict[str, list[dict[str, float]]], figure: Figure) -> list[str]:
     """One figure: both peers, the ratio, the target and whether it is met."""
-    ours = harness.median(raw, "tidelog", figure.key)
-    theirs = harness.median(raw, "kafka", figure.key)
+    ours = harness.value(raw, "tidelog", figure)
+    theirs = harness.value(raw, "kafka", figure)
     ratio = f"{ours / theirs:.2f} ×" if ours is not None and theirs else "–"
     met = "" if not figure.target or ours is None else ("yes" if figure.is_met(ours, theirs) else "**no**")
     return [figure.label, cell(raw, "tidelog", figure), cell(raw, "kafka", figure), ratio, figure.target, met]
@@ -58,18 +60,23 @@ def table(rows: Iterable[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: dict[str, dict[str, Any]], kinds: Iterable[type[Benchmark]]) -> str:
+def page(results: dict[str, dict[str, Any]], kinds: Iterable[AnyBenchmark]) -> str:
     """The whole page."""
     measured = [kind for kind in kinds if kind.name in results]
     text = HEAD
-    text += table(row(results[kind.name]["runs"], figure) for kind in measured for figure in kind.figures)
+    shown = [kind for kind in measured if kind.in_table]
+    text += table(row(results[kind.name]["runs"], figure) for kind in shown for figure in kind.figures)
+    drawn = [(kind, plot) for kind in measured for plot in kind.plots]
+    if drawn:
+        text += "\n## How they grow\n"
+    for kind, plot in drawn:
+        text += f"\n![{plot.title}]({plot.file})\n\n{plots.table(plot, results[kind.name]['runs'])}"
     text += "\n## How each is measured\n"
     for kind in measured:
         result = results[kind.name]
-        runs = max(len(each) for each in result["runs"].values())
-        discarded = "no run discarded" if not kind.discarded_runs else f"{kind.discarded_runs} run discarded before"
         text += f"\n### {kind.title}\n\n{kind.method}\n\n"
-        text += f"{runs} runs of each peer, {discarded}. `{result['command']}`, {result['date']}.\n"
+        discarded = "no run discarded" if not kind.discarded_runs else f"{kind.discarded_runs} run discarded before"
+        text += f"{count_of_runs(result['runs'])}, {discarded}. `{result['command']}`, {result['date']}.\n"
         if result.get("busy"):
             text += f"\n{BUSY}\n"
     text += "\n## Machine and versions\n\n"
@@ -80,8 +87,18 @@ def page(results: dict[str, dict[str, Any]], kinds: Iterable[type[Benchmark]]) -
     return text.rstrip() + "\n"
 
 
-def write(kinds: Iterable[type[Benchmark]]) -> Path:
+def count_of_runs(raw: dict[str, list[dict[str, float]]]) -> str:
+    """How many runs there were, in words."""
+    ours, theirs = len(raw.get("tidelog", ())), len(raw.get("kafka", ()))
+    return f"{ours} runs of each peer" if ours == theirs else f"{ours} runs of Tidelog, {theirs} of Apache Kafka"
+
+
+def write(kinds: Sequence[AnyBenchmark]) -> Path:
     """Make the page from everything that was kept."""
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(harness.load(), kinds))
+    results = harness.load()
+    for kind in kinds:
+        for plot in kind.plots if kind.name in results else ():
+            (PAGE.parent / plot.file).write_text(plots.draw(plot, results[kind.name]["runs"]))
+    PAGE.write_text(page(results, kinds))
     return PAGE

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import report
+from xml.etree import ElementTree
+
+from benchmarks import harness, plots, report
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.clients import quantile
-from benchmarks.model import Figure
+from benchmarks.model import Figure, Plot
 
 SECONDS = Figure("seconds", "start", "s", at_most=0.7, ratio_at_most=0.2)
 RATE = Figure("rate", "produce", "MB/s", higher_is_better=True, ratio_at_least=2)
@@ -72,3 +74,48 @@ def test_quantiles_of_few_and_many_values() -> None:
     assert quantile([7.0], 0.99) == 7.0
     assert quantile([float(each) for each in range(100)], 0.99) == 99.0
     assert quantile([float(each) for each in range(100)], 0.5) == 50.0
+
+
+def test_the_worst_run_is_what_a_worst_figure_shows() -> None:
+    worst = Figure("seconds", "the same, worst", "s", at_most=1, statistic="worst")
+    raw = {"tidelog": [{"seconds": 0.3}, {"seconds": 1.2}, {"seconds": 0.4}], "kafka": [{"seconds": 10.0}]}
+    assert report.row(raw, worst) == ["the same, worst", "1.2 s", "10 s", "0.12 ×", "≤ 1 s", "**no**"]
+    rate = Figure("seconds", "rate", "1/s", higher_is_better=True, statistic="worst")
+    assert report.row(raw, rate)[1] == "0.3 1/s"
+
+
+def test_peers_take_turns_and_a_slow_one_has_its_few_runs_spread() -> None:
+    class Slow(BENCHMARKS[0]):  # type: ignore[misc]
+        discarded_runs = 1
+
+        @classmethod
+        def runs_of(cls, peer: str, runs: int) -> int:
+            return runs if peer == "tidelog" else 2
+
+    turns = harness.turns(Slow, ("tidelog", "kafka"), 6)
+    assert [number for number, peer in turns if peer == "tidelog"] == [-1, 0, 1, 2, 3, 4, 5]
+    assert [number for number, peer in turns if peer == "kafka"] == [-1, 0, 1]
+    places = [place for place, (_, peer) in enumerate(turns) if peer == "kafka"]
+    assert places[-1] - places[-2] > 2, "not all of a peer's runs in one slow minute"
+
+
+def test_a_plot_has_a_point_for_each_median_of_each_peer() -> None:
+    plot = Plot("p.svg", "Growth", "partitions", "MB/s", ((1, "a"), (10, "b"), (100, "c")))
+    raw = {
+        "tidelog": [{"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 12.0, "b": 22.0, "c": 32.0}],
+        "kafka": [{"a": 5.0, "b": 6.0}],
+    }
+    picture = ElementTree.fromstring(plots.draw(plot, raw))
+    circles = [each for each in picture.iter() if each.tag.endswith("circle")]
+    assert len(circles) == 5
+    heights = [float(each.attrib["cy"]) for each in circles[:3]]
+    assert heights == sorted(heights, reverse=True), "more is higher up"
+    assert "| 10 | 21 | 6 | 3.50 × |" in plots.table(plot, raw)
+    assert "| 100 | 31 | – | – |" in plots.table(plot, raw)
+
+
+def test_every_point_of_a_plot_is_measured() -> None:
+    for kind in BENCHMARKS:
+        keys = {figure.key for figure in kind.figures}
+        for plot in kind.plots:
+            assert {key for _, key in plot.points} <= keys

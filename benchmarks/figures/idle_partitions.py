@@ -13,7 +13,7 @@ from tests.support.nodes import Node
 TOPICS = 10
 
 
-class IdlePartitions(Benchmark):
+class IdlePartitions(Benchmark[Node]):
     """Ten topics of a hundred partitions, nobody connected."""
 
     name: ClassVar[str] = "idle-partitions"

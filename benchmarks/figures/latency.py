@@ -9,7 +9,7 @@ from benchmarks.model import Benchmark, Figure
 from tests.support.nodes import Node
 
 
-class Latency(Benchmark):
+class Latency(Benchmark[Node]):
     """One record at a time."""
 
     name: ClassVar[str] = "latency"

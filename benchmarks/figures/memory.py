@@ -13,7 +13,7 @@ MEGABYTE = 1_000_000
 PARTITIONS = 3
 
 
-class Memory(Benchmark):
+class Memory(Benchmark[Node]):
     """A fresh start each time; RSS of all processes of the node."""
 
     name: ClassVar[str] = "memory"

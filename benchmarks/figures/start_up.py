@@ -43,7 +43,7 @@ def seconds_to_first_record(node: Node, topic: str, partition: int = 0) -> float
     return seconds
 
 
-class StartUp(Benchmark):
+class StartUp(Benchmark[Node]):
     """A formatted directory with one topic, after a clean stop."""
 
     name: ClassVar[str] = "start-up"

@@ -13,7 +13,7 @@ MEGABYTE = 1_000_000
 PARTITIONS = 3
 
 
-class Throughput(Benchmark):
+class Throughput(Benchmark[Node]):
     """One producer process, then one consumer process, records of 1 kB."""
 
     name: ClassVar[str] = "throughput"

@@ -74,10 +74,14 @@ class ManagedProcess:
         _running.pop(self.pid, None)
         return code
 
-    def stop(self, timeout_s: float = 30.0) -> int:
-        """Ask it to end (SIGTERM) and wait; one that does not is killed and reported."""
+    def ask_to_stop(self) -> None:
+        """SIGTERM, without waiting."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGTERM)
+
+    def stop(self, timeout_s: float = 30.0) -> int:
+        """Ask it to end and wait; one that does not is killed and reported."""
+        self.ask_to_stop()
         try:
             return self.wait(timeout_s)
         except ProcessFailed:
