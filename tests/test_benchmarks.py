@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from benchmarks import harness, plots, report
 from benchmarks.catalogue import BENCHMARKS
@@ -105,7 +105,7 @@ def test_a_plot_has_a_point_for_each_median_of_each_peer() -> None:
         "tidelog": [{"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 12.0, "b": 22.0, "c": 32.0}],
         "kafka": [{"a": 5.0, "b": 6.0}],
     }
-    picture = ElementTree.fromstring(plots.draw(plot, raw))
+    picture = ET.fromstring(plots.draw(plot, raw))
     circles = [each for each in picture.iter() if each.tag.endswith("circle")]
     assert len(circles) == 5
     heights = [float(each.attrib["cy"]) for each in circles[:3]]
