@@ -8,7 +8,7 @@ are ever in flight.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidelog.client.backoff import Deadline, error_of
@@ -16,7 +16,7 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.connection import Connection
 from tidelog.client.transactions import FENCED, PRODUCE_VERSIONS, PROTOCOL_2, Identity, add_partitions
 from tidelog.errors import ErrorCode, KafkaError
-from tidelog.wire.batch_header import TRANSACTIONAL, pack_header
+from tidelog.wire.batch_header import TRANSACTIONAL, pack_header, read_header
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tidelog.wire.uuids import ZERO_UUID
@@ -46,8 +46,9 @@ class Written:
 
     records: int = 0
     bytes: int = 0
-    batches: int = 0
     first_offset: int = -1
+    checksums: list[int] = field(default_factory=list)
+    """Of its batches, in order: by them what is in the log can be told from what another process wrote."""
 
 
 class _Batch:
@@ -177,7 +178,7 @@ class BatchSender:
             written.first_offset = result.base_offset
         written.records += batch.record_count
         written.bytes += len(batch.data)
-        written.batches += 1
+        written.checksums.append(read_header(batch.data).crc)
 
     # --- when something went wrong ---
 

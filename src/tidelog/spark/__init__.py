@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register", "session"]
+__all__ = ["by_partition", "register", "session", "write", "write_stream"]
+
+
+def __getattr__(name: str) -> Any:
+    """The sink's functions, loaded when they are asked for: a reader needs none of them."""
+    if name in ("by_partition", "write", "write_stream"):
+        from tidelog.spark import sink_stream
+
+        return getattr(sink_stream, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def register(spark: SparkSession) -> SparkSession:

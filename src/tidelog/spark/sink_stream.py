@@ -221,3 +221,18 @@ class MicroBatchSink:
 
 def _task_count(df: DataFrame) -> int:
     return int(df.rdd.getNumPartitions())
+
+
+def by_partition(df: DataFrame, *, bootstrap_servers: str, topic: str) -> DataFrame:
+    """The same rows with their Kafka partition in the column `partition`, and one task a partition.
+
+    For `writeStream.format("tidelog")` and `write.format("tidelog")`, where Spark leaves the spreading to the user.
+    """
+    options = SinkOptions.parse({"kafka.bootstrap.servers": bootstrap_servers, "topic": topic})
+    check_columns(df.schema, options)
+    with options.client() as client:
+        count = len(client.topic(topic).partitions)
+    columns = [name for name in df.columns if name.lower() != "partition"]
+    schema = df.select(*columns).schema.add("partition", "int")
+    placed = df.mapInArrow(tasks.place(options, count), schema)
+    return placed.repartitionById(count, "partition")

@@ -27,7 +27,7 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.transactions import Identity
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.spark.sink_options import SinkOptions
-from tidelog.spark.writing import TopicPlan, encode
+from tidelog.spark.writing import TopicPlan, encode, partitions_of
 
 CHUNK_COLUMNS = (
     "writer int, source int, number int, topic string, partition int, records int, "
@@ -129,10 +129,20 @@ def spread_over_own(task: int, tasks: int) -> Callable[[str, int, int], Any]:
         own = np.arange(task % partition_count, partition_count, tasks, dtype=np.int64)
         if task >= partition_count:
             raise TidelogError(
-                f"{tasks} tasks write rows without a key to the {partition_count} partitions of {topic!r}: "
-                f"there is none left for task {task}"
+                f"more tasks write rows without a key than {topic!r} has partitions ({partition_count}): there is none "
+                f"left for task {task}. Bring rows together (tidelog.spark.write_stream and tidelog.spark.write do), "
+                "or ask for deliveryGuarantee=at-least-once"
             )
         return own[np.arange(rows, dtype=np.int64) * len(own) // rows]
+
+    return spread
+
+
+def spread_to_one(task: int) -> Callable[[str, int, int], Any]:
+    """Rows without a key to the partition of the task's own number: how many tasks there are, it cannot know."""
+
+    def spread(topic: str, partition_count: int, rows: int) -> Any:
+        return spread_over_own(task, partition_count)(topic, partition_count, rows)
 
     return spread
 
@@ -184,6 +194,20 @@ def gather(options: SinkOptions, writers: int) -> Callable[[Iterable[pa.RecordBa
                     [pa.array(column, field.type) for column, field in zip(columns, _CHUNK_SCHEMA, strict=True)],
                     schema=_CHUNK_SCHEMA,
                 )
+
+    return run
+
+
+def place(options: SinkOptions, count: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows with the column `partition` filled in for each."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spread = spread_evenly(here().task)
+        for batch in batches:
+            found = pa.array(partitions_of(batch, options.plan(), count, spread), pa.int32())
+            index = batch.schema.get_field_index("partition")
+            others = batch if index < 0 else batch.remove_column(index)
+            yield others.append_column("partition", found)
 
     return run
 

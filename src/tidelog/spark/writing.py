@@ -83,6 +83,15 @@ def encode(
                 yield topic, partition, chunk
 
 
+def partitions_of(
+    batch: pa.RecordBatch, plan: Plan, partition_count: int, spread: Callable[[str, int, int], Array]
+) -> Array:
+    """The partition of each row, as `encode` would choose it, for a plan with one topic."""
+    assert plan.topic is not None
+    rows = np.arange(batch.num_rows, dtype=np.int64)
+    return _Columns(batch, plan).partitions(plan.topic, rows, partition_count, spread)
+
+
 class _Columns:
     """The columns of an Arrow batch as numpy arrays over the same memory."""
 
@@ -174,27 +183,27 @@ class _Columns:
     def _binary(self, name: str) -> _Binary:
         index = self._batch.schema.get_field_index(name)
         if index < 0:
-            return _Binary(_NOTHING, np.zeros(self.count + 1, np.int32), np.zeros(self.count, np.bool_))
+            return _fixed(_NOTHING, np.zeros(self.count + 1, np.int32), np.zeros(self.count, np.bool_))
         return _as_binary(self._batch.column(index))
 
     def _timestamps(self, keep: bool) -> Array:
         now_ms = int(time.time() * 1000)
         index = self._batch.schema.get_field_index("timestamp") if keep else -1
         if index < 0:
-            return np.full(self.count, now_ms, np.int64)
+            return _read_only(np.full(self.count, now_ms, np.int64))
         column = self._batch.column(index).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64())
-        return pc.fill_null(column, now_ms).to_numpy(zero_copy_only=False)
+        return _read_only(pc.fill_null(column, now_ms).to_numpy(zero_copy_only=False))
 
     def _headers(self) -> tuple[Array, _Binary, _Binary]:
-        nothing = _Binary(_NOTHING, np.zeros(1, np.int32), np.zeros(0, np.bool_))
+        nothing = _fixed(_NOTHING, np.zeros(1, np.int32), np.zeros(0, np.bool_))
         index = self._batch.schema.get_field_index("headers")
         if index < 0 or self._batch.column(index).null_count == self.count:
-            return np.zeros(0, np.int32), nothing, nothing
+            return _read_only(np.zeros(0, np.int32)), nothing, nothing
         lists = self._batch.column(index)
         if lists.null_count:
             lists = pc.if_else(lists.is_valid(), lists, pa.scalar([], lists.type))
         entries = lists.values
-        offsets = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int32)
+        offsets = _read_only(lists.offsets.to_numpy(zero_copy_only=False).astype(np.int32))
         names, contents = entries.field(0), entries.field(1)
         if names.null_count:
             raise KafkaError(ErrorCode.INVALID_RECORD, "a row has a header without a key")
@@ -204,6 +213,16 @@ class _Columns:
 _NOTHING: Array = np.zeros(0, np.uint8)
 
 
+def _read_only(array: Array) -> Array:
+    """As most of Arrow's memory is anyway: numba compiles once more for every mixture of the two kinds."""
+    array.flags.writeable = False
+    return array
+
+
+def _fixed(data: Array, offsets: Array, present: Array) -> _Binary:
+    return _Binary(_read_only(data), _read_only(offsets), _read_only(present))
+
+
 def _as_binary(column: pa.Array) -> _Binary:
     """A string or binary column as bytes, offsets into them and a mark for each row that is not null."""
     if column.type not in (pa.binary(), pa.string()):
@@ -211,7 +230,7 @@ def _as_binary(column: pa.Array) -> _Binary:
     _, offsets, data = column.buffers()
     all_offsets = np.frombuffer(offsets, np.int32) if offsets is not None else np.zeros(1, np.int32)
     present = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.ones(len(column), np.bool_)
-    return _Binary(
+    return _fixed(
         np.frombuffer(data, np.uint8) if data is not None and data.size else _NOTHING,
         all_offsets[column.offset : column.offset + len(column) + 1],
         present,
