@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     "topics": ["create", "list", "describe", "alter", "delete"],
     "configs": ["describe", "alter", "delete", "list"],
     "groups": ["list", "describe", "reset-offsets", "delete"],
+    "transactions": ["list", "describe", "abort", "find-hanging"],
     "partitions": ["describe"],
     "brokers": ["list"],
     "quorum": ["describe"],

@@ -17,6 +17,7 @@ COMMANDS = {
     "topics": "create, list, describe, alter and delete topics",
     "configs": "describe and alter settings of topics and brokers",
     "groups": "list, describe and delete consumer groups, and reset their offsets",
+    "transactions": "list, describe and abort transactions, and find those that hang",
     "partitions": "show where every replica of a topic stands, and why",
     "brokers": "list the brokers of a cluster",
     "quorum": "describe the quorum of the controllers",

@@ -1,277 +1,261 @@
-"""One transaction, several processes: one of them begins and ends it, any number write into it.
+"""Transactions as a tool sees them: list, describe, abort, and find those that nobody will end.
 
-    begin        InitProducerId: a new epoch; ends what an earlier epoch left open, and shuts its writers out
-    write        by whoever has the `Identity`, each partition by one writer, its sequences from 0 (see batches.py)
-    add offset   a group's offset becomes part of the transaction: it counts when the transaction is committed
-    end          EndTxn, once; asked again until it is answered
-
-Protocol 1 tells the coordinator of each partition before it is written; in protocol 2 (KIP-890) the partition's leader
-does, and every end raises the epoch. A transaction keeps to one of them: Produce of protocol 2 with EndTxn of
-protocol 1 lets a late write of a dead process slip into the next transaction.
+Each raises the KafkaError it was answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tidelog.client.backoff import Deadline, error_of, raise_for
+from tidelog.client.backoff import Deadline, raise_for
 from tidelog.client.client import Client, TopicPartition
-from tidelog.client.groups import Committed
 from tidelog.errors import ErrorCode, KafkaError
-from tidelog.wire.message import Message
-from tidelog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from tidelog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from tidelog.wire.messages.end_txn import EndTxnRequest
+from tidelog.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from tidelog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
-from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from tidelog.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
+from tidelog.wire.messages.list_transactions import ListTransactionsRequest
+from tidelog.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
 )
 
-GROUP, TRANSACTION = 0, 1
-"""Kinds of coordinators."""
-PROTOCOL_1, PROTOCOL_2 = 1, 2
-FEATURE = "transaction.version"
-PRODUCE_VERSIONS = {PROTOCOL_1: 11, PROTOCOL_2: 13}
-"""Newest version of Produce in each protocol; 12 is the first of protocol 2."""
-_END_VERSIONS = {PROTOCOL_1: 4, PROTOCOL_2: 5}
-_OFFSET_VERSIONS = {PROTOCOL_1: 4, PROTOCOL_2: 5}
-_ADD_PARTITIONS_VERSION = 3
-"""Newer versions of AddPartitionsToTxn are for brokers."""
-_OFFSET_FETCH_VERSION = 9
-"""The newest that names topics by name."""
-_STABLE_VERSION = 7
-"""The first version of OffsetFetch that can wait for open transactions (KIP-447)."""
-REQUEST_TIMEOUT_MS = 30_000
-FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-"""Another process has begun under the same transactional id, or the coordinator gave the transaction up."""
+TRANSACTION_KEY = 1
+"""The type of key that FindCoordinator has for transactional ids."""
+OPEN_STATES = frozenset(("Ongoing", "PrepareCommit", "PrepareAbort"))
+"""In these a coordinator still has to write markers, or will be told to."""
+FENCING_TIMEOUT_MS = 60_000
+"""A transaction timeout, for a producer that only fences another."""
+_MOVING = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
 
 
-class Identity(NamedTuple):
-    """All that a process needs in order to write into a transaction that another one began."""
+class TransactionListing(NamedTuple):
+    """One line of a list."""
 
     transactional_id: str
+    state: str
     producer_id: int
-    epoch: int
-    protocol: int
+    coordinator: int
 
 
-def protocol_of(client: Client, deadline: Deadline | None = None) -> int:
-    """Which protocol the cluster has settled on; UNSUPPORTED_VERSION where it has no transactions."""
-    connection = client.connect(None, deadline or Deadline(client.timeout_ms))
-    for request in (InitProducerIdRequest, EndTxnRequest, TxnOffsetCommitRequest):
-        if not connection.supports(request):
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the cluster at {connection.host}:{connection.port} has no transactions",
-            )
-    return PROTOCOL_2 if connection.features.get(FEATURE, 0) >= PROTOCOL_2 else PROTOCOL_1
+class TransactionView(NamedTuple):
+    """A transactional id as its coordinator knows it."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_ms: int
+    """-1 when nothing was begun."""
+    coordinator: int
+    partitions: list[TopicPartition]
 
 
-class Transactions:
-    """The side that begins and ends; one at a time for a transactional id."""
+class OpenTransaction(NamedTuple):
+    """A transaction that is open in one partition, as that partition's leader knows it."""
 
-    def __init__(self, client: Client, transactional_id: str, *, transaction_timeout_ms: int, timeout_ms: int) -> None:
-        """`timeout_ms` is how long a request is tried again, `transaction_timeout_ms` what the coordinator allows."""
-        self.transactional_id = transactional_id
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self._client = client
-        self._timeout_ms = timeout_ms
-        self._last: Identity | None = None
-        """Whom the coordinator knows us as: whoever begins with it is refused when another process took over."""
-
-    def begin(self) -> Identity:
-        """A new epoch under this id. The first takes the id over; later ones hold it, or are told they lost it."""
-        protocol = protocol_of(self._client)
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id, transaction_timeout_ms=self.transaction_timeout_ms
-        )
-        if self._last is not None and self._last.protocol == protocol:
-            request.producer_id, request.producer_epoch = self._last.producer_id, self._last.epoch
-        answer = self._ask(request)
-        self._last = Identity(self.transactional_id, answer.producer_id, answer.producer_epoch, protocol)
-        return self._last
-
-    def add_offset(self, identity: Identity, group: str, where: TopicPartition, offset: int, metadata: str) -> None:
-        """Make a group's offset part of the transaction."""
-        if identity.protocol == PROTOCOL_1:
-            self._ask(
-                AddOffsetsToTxnRequest(
-                    transactional_id=identity.transactional_id,
-                    producer_id=identity.producer_id,
-                    producer_epoch=identity.epoch,
-                    group_id=group,
-                )
-            )
-        partition = TxnOffsetCommitRequestPartition(
-            partition_index=where[1], committed_offset=offset, committed_metadata=metadata
-        )
-        request = TxnOffsetCommitRequest(
-            transactional_id=identity.transactional_id,
-            group_id=group,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=where[0], partitions=[partition])],
-        )
-        ask_coordinator(
-            self._client,
-            group,
-            GROUP,
-            request,
-            lambda answer: (one.error_code for topic in answer.topics for one in topic.partitions),
-            highest=_OFFSET_VERSIONS[identity.protocol],
-            timeout_ms=self._timeout_ms,
-        )
-
-    def end(self, identity: Identity, *, commit: bool) -> None:
-        """Commit or abort; returns when the coordinator has decided. Aborting what was never begun is fine."""
-        request = EndTxnRequest(
-            transactional_id=identity.transactional_id,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            committed=commit,
-        )
-        try:
-            answer = self._ask(request, _END_VERSIONS[identity.protocol])
-        except KafkaError as error:
-            if commit or error.code != ErrorCode.INVALID_TXN_STATE:
-                raise
-            answer = None
-        if answer is not None and answer.producer_id >= 0 and identity.protocol == PROTOCOL_2:
-            identity = identity._replace(producer_id=answer.producer_id, epoch=answer.producer_epoch)
-        # An aborted transaction may still have writers that do not know it: the next epoch is taken, not asked for.
-        self._last = identity if commit else None
-
-    def _ask(self, request: Message, highest: int | None = None) -> Any:
-        return ask_coordinator(
-            self._client,
-            self.transactional_id,
-            TRANSACTION,
-            request,
-            lambda answer: (answer.error_code,),
-            highest=highest,
-            timeout_ms=self._timeout_ms,
-        )
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp_ms: int
 
 
-def add_partitions(client: Client, identity: Identity, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
-    """Tell the coordinator what will be written, as protocol 1 wants it; in protocol 2 the leaders do."""
-    if identity.protocol != PROTOCOL_1:
-        return
-    topics = [
-        AddPartitionsToTxnTopic(name=topic, partitions=[partition for _, partition in rows])
-        for topic, rows in groupby(sorted(partitions), key=lambda pair: pair[0])
-    ]
-    request = AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id=identity.transactional_id,
-        v3_and_below_producer_id=identity.producer_id,
-        v3_and_below_producer_epoch=identity.epoch,
-        v3_and_below_topics=topics,
+class Filters(NamedTuple):
+    """Which transactions a list names; all of them must hold."""
+
+    states: Sequence[str] = ()
+    producer_ids: Sequence[int] = ()
+    min_duration_ms: int = -1
+    pattern: str | None = None
+
+
+def list_transactions(client: Client, filters: Filters | None = None) -> list[TransactionListing]:
+    """Every transactional id of the cluster that matches: each broker knows those it looks after."""
+    filters = filters or Filters()
+    request = ListTransactionsRequest(
+        state_filters=list(filters.states),
+        producer_id_filters=list(filters.producer_ids),
+        duration_filter=filters.min_duration_ms,
+        transactional_id_pattern=filters.pattern,
     )
-    ask_coordinator(
-        client,
-        identity.transactional_id,
-        TRANSACTION,
-        request,
-        lambda answer: (
-            one.partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-            for one in topic.results_by_partition
-            # The others of a request with one bad partition: the bad one says why.
-            if one.partition_error_code != ErrorCode.OPERATION_NOT_ATTEMPTED
-        ),
-        highest=_ADD_PARTITIONS_VERSION,
-        timeout_ms=timeout_ms,
+    found = []
+    for broker_id in sorted(client.refresh().brokers):
+        deadline = Deadline(client.timeout_ms)
+        while True:
+            answer = client.ask(request, broker_id=broker_id, timeout_ms=deadline.remaining_ms)
+            try:
+                raise_for(answer.error_code)
+            except KafkaError as error:
+                if error.code not in _MOVING:
+                    raise
+                deadline.pause(error)
+                continue
+            break
+        if answer.unknown_state_filters:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no state {', '.join(answer.unknown_state_filters)}")
+        found += [
+            TransactionListing(one.transactional_id, one.transaction_state, one.producer_id, broker_id)
+            for one in answer.transaction_states
+        ]
+    return sorted(found)
+
+
+def coordinator_of(client: Client, transactional_id: str, deadline: Deadline | None = None) -> int:
+    """The broker that looks after a transactional id."""
+    deadline = deadline or Deadline(client.timeout_ms)
+    request = FindCoordinatorRequest(
+        key=transactional_id, coordinator_keys=[transactional_id], key_type=TRANSACTION_KEY
     )
-
-
-def stable_offsets(client: Client, group: str, timeout_ms: int) -> Mapping[TopicPartition, Committed]:
-    """What a group has committed, once no open transaction could change it any more (KIP-447)."""
-    request = OffsetFetchRequest(group_id=group, topics=None, require_stable=True)
-    request.groups = [OffsetFetchRequestGroup(group_id=group, topics=None)]
-
-    def codes(answer: Any) -> Iterable[int]:
-        for one in answer.groups or [answer]:
-            yield one.error_code
-            yield from (partition.error_code for topic in one.topics for partition in topic.partitions)
-
-    answer = ask_coordinator(
-        client,
-        group,
-        GROUP,
-        request,
-        codes,
-        highest=_OFFSET_FETCH_VERSION,
-        lowest=_STABLE_VERSION,
-        timeout_ms=timeout_ms,
-    )
-    found = {}
-    for topic in answer.groups[0].topics if answer.groups else answer.topics:
-        for one in topic.partitions:
-            if one.committed_offset >= 0:
-                found[topic.name, one.partition_index] = Committed(
-                    one.committed_offset, one.committed_leader_epoch, one.metadata or ""
-                )
-    return found
-
-
-# --- coordinators ---
-
-
-def ask_coordinator(
-    client: Client,
-    key: str,
-    kind: int,
-    request: Message,
-    codes_of: Callable[[Any], Iterable[int]],
-    *,
-    timeout_ms: int,
-    highest: int | None = None,
-    lowest: int = 0,
-) -> Any:
-    """Ask the coordinator of a group or a transactional id, whoever that is by then, until there is an answer.
-
-    Every request sent through here may be sent twice: the coordinator answers the repetition as it did the first.
-    """
-    deadline = Deadline(timeout_ms)
     while True:
+        answer = client.ask(request, timeout_ms=deadline.remaining_ms)
+        one = answer.coordinators[0] if answer.coordinators else answer
         try:
-            broker_id = find_coordinator(client, key, kind, deadline)
-            connection = client.connect(broker_id, deadline)
-            version = connection.version_of(type(request), highest)
-            if version < lowest:
-                raise KafkaError(
-                    ErrorCode.UNSUPPORTED_VERSION,
-                    f"{connection.host}:{connection.port} is too old: {type(request).__name__} {lowest} is needed",
-                )
-            bound_ms = max(1, min(REQUEST_TIMEOUT_MS, deadline.remaining_ms))
-            connection.send(request, version, bound_ms)
-            answer = connection.receive(bound_ms)
-            for code in codes_of(answer):
-                raise_for(code, f"{type(request).__name__.removesuffix('Request')} of {key!r}: {_name(code)}")
-            return answer
+            raise_for(one.error_code, one.error_message)
+            return int(one.node_id)
         except KafkaError as error:
-            if not (error.code.retriable or error.code == ErrorCode.BROKER_NOT_AVAILABLE):
+            if error.code not in _MOVING:
                 raise
             deadline.pause(error)
-            if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE):
-                client.refresh(deadline=deadline)
 
 
-def find_coordinator(client: Client, key: str, kind: int, deadline: Deadline) -> int:
-    """The broker that looks after a group or a transactional id; asking makes the internal topic, too."""
-    request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-    bound_ms = max(1, min(REQUEST_TIMEOUT_MS, deadline.remaining_ms))
-    answer = client.ask(request, timeout_ms=bound_ms)
-    one = answer.coordinators[0] if answer.coordinators else answer
-    raise_for(one.error_code, one.error_message)
-    return int(one.node_id)
+def _ask_coordinator(client: Client, transactional_id: str, request: Any, code_of: Any) -> tuple[int, Any]:
+    """Ask whoever looks after a transactional id, again where it moved or is busy; the broker and its answer."""
+    deadline = Deadline(client.timeout_ms)
+    while True:
+        broker_id = coordinator_of(client, transactional_id, deadline)
+        try:
+            answer = client.connect(broker_id, deadline).call(request, deadline.remaining_ms)
+            if code_of(answer) in _MOVING:
+                raise_for(code_of(answer))
+            return broker_id, answer
+        except KafkaError as error:
+            if error.code not in (*_MOVING, ErrorCode.NETWORK_EXCEPTION):
+                raise
+            deadline.pause(error)
 
 
-def _name(code: int) -> str:
-    return error_of(code).code.name
+def describe_transaction(client: Client, transactional_id: str) -> TransactionView:
+    """A transactional id; TRANSACTIONAL_ID_NOT_FOUND when there is none."""
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    broker_id, answer = _ask_coordinator(
+        client, transactional_id, request, lambda one: one.transaction_states[0].error_code
+    )
+    found = answer.transaction_states[0]
+    raise_for(found.error_code, f"there is no transactional id {transactional_id!r}")
+    return TransactionView(
+        transactional_id,
+        found.transaction_state,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_timeout_ms,
+        found.transaction_start_time_ms,
+        broker_id,
+        sorted((topic.topic, index) for topic in found.topics for index in topic.partitions),
+    )
+
+
+def abort_transaction(client: Client, transactional_id: str) -> None:
+    """End what a transactional id has open, through its coordinator: its producer is fenced, as by a successor."""
+    described = describe_transaction(client, transactional_id)
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=max(1, described.timeout_ms or FENCING_TIMEOUT_MS)
+    )
+    _, answer = _ask_coordinator(client, transactional_id, request, lambda one: one.error_code)
+    raise_for(answer.error_code)
+
+
+def open_transactions(client: Client, partitions: Sequence[TopicPartition]) -> list[OpenTransaction]:
+    """What is open in these partitions, oldest first in each."""
+
+    def build(wanted: list[TopicPartition]) -> DescribeProducersRequest:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in wanted:
+            by_topic.setdefault(topic, []).append(partition)
+        topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
+        return DescribeProducersRequest(topics=topics)
+
+    def read(answer: Any) -> Iterable[tuple[TopicPartition, int, list[OpenTransaction]]]:
+        for topic in answer.topics:
+            for one in topic.partitions:
+                found = [
+                    OpenTransaction(
+                        topic.name,
+                        one.partition_index,
+                        each.producer_id,
+                        each.producer_epoch,
+                        each.coordinator_epoch,
+                        each.current_txn_start_offset,
+                        each.last_timestamp,
+                    )
+                    for each in one.active_producers
+                    if each.current_txn_start_offset >= 0
+                ]
+                yield (topic.name, one.partition_index), one.error_code, found
+
+    if not partitions:
+        return []
+    found = client.ask_leaders(partitions, build, read)
+    return sorted(
+        (one for rows in found.values() for one in rows), key=lambda one: (one.topic, one.partition, one.start_offset)
+    )
+
+
+def find_hanging(client: Client, partitions: Sequence[TopicPartition]) -> list[OpenTransaction]:
+    """Transactions that are open in a partition and that no coordinator will end there.
+
+    A coordinator is asked after the leader, and the leader again after the coordinator: one that had only just ended is
+    not open any more by then.
+    """
+    suspects = open_transactions(client, partitions)
+    if not suspects:
+        return []
+    producer_ids = sorted({one.producer_id for one in suspects})
+    known = {one.producer_id: one.transactional_id for one in list_transactions(client, Filters((), producer_ids))}
+    views = {name: describe_transaction(client, name) for name in sorted(set(known.values()))}
+
+    def is_looked_after(one: OpenTransaction) -> bool:
+        view = views.get(known.get(one.producer_id, ""))
+        return view is not None and view.state in OPEN_STATES and (one.topic, one.partition) in view.partitions
+
+    hanging = [one for one in suspects if not is_looked_after(one)]
+    still = {
+        (one.topic, one.partition, one.producer_id, one.start_offset)
+        for one in open_transactions(client, sorted({(one.topic, one.partition) for one in hanging}))
+    }
+    return [one for one in hanging if (one.topic, one.partition, one.producer_id, one.start_offset) in still]
+
+
+def abort_in_partition(client: Client, hanging: OpenTransaction) -> None:
+    """Write an abort marker into one partition, past every coordinator."""
+
+    def build(_wanted: list[TopicPartition]) -> WriteTxnMarkersRequest:
+        return WriteTxnMarkersRequest(
+            markers=[
+                WritableTxnMarker(
+                    producer_id=hanging.producer_id,
+                    producer_epoch=hanging.producer_epoch,
+                    transaction_result=False,
+                    coordinator_epoch=max(0, hanging.coordinator_epoch),
+                    topics=[WritableTxnMarkerTopic(name=hanging.topic, partition_indexes=[hanging.partition])],
+                )
+            ]
+        )
+
+    def read(answer: Any) -> Iterable[tuple[TopicPartition, int, bool]]:
+        for marker in answer.markers:
+            for topic in marker.topics:
+                for one in topic.partitions:
+                    yield (topic.name, one.partition_index), one.error_code, True
+
+    client.ask_leaders([(hanging.topic, hanging.partition)], build, read)

@@ -5,11 +5,11 @@ By state and producer id, by how long they are open (KIP-994, v1), by a pattern 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
 from tidelog.events import Request
+from tidelog.groups.consumer.topic_pattern import TopicPattern
 from tidelog.transactions.transaction import State, Transaction
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.list_transactions import ListTransactionsResponse, TransactionState
@@ -35,13 +35,12 @@ def handle(node: Node, request: Request) -> ListTransactionsResponse:
     response.unknown_state_filters = [
         name for name in body.state_filters if name not in names and name not in _NEVER_SHOWN
     ]
-    pattern: re.Pattern[str] | None = None
-    if body.transactional_id_pattern:
-        try:
-            pattern = re.compile(body.transactional_id_pattern)
-        except re.error:
-            response.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
-            return response
+    try:
+        # Matched without going back, as RE2 does: no expression holds the node up.
+        pattern = TopicPattern(body.transactional_id_pattern) if body.transactional_id_pattern else None
+    except KafkaError as error:
+        response.error_code = error.code
+        return response
     producer_ids = set(body.producer_id_filters)
     now_ms = node.outbox.now_ms
 
@@ -50,7 +49,7 @@ def handle(node: Node, request: Request) -> ListTransactionsResponse:
             (not body.state_filters or one.state in states)
             and (not producer_ids or one.producer_id in producer_ids)
             and (body.duration_filter < 0 or (one.start_ms >= 0 and now_ms - one.start_ms > body.duration_filter))
-            and (pattern is None or pattern.fullmatch(one.transactional_id) is not None)
+            and (pattern is None or pattern.matches(one.transactional_id))
         )
 
     for state in node.transactions.states():
