@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tidelog.client.backoff import Deadline, error_of
 from tidelog.client.client import Client, TopicPartition
 from tidelog.client.connection import Connection
-from tidelog.client.transactions import FENCED, PRODUCE_VERSIONS, PROTOCOL_2, Identity, add_partitions
+from tidelog.client.shared_transaction import FENCED, PRODUCE_VERSIONS, PROTOCOL_2, Identity, add_partitions
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.batch_header import TRANSACTIONAL, pack_header, read_header
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest

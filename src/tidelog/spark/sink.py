@@ -23,7 +23,7 @@ from tidelog.client.batches import BatchSender, Written
 from tidelog.client.client import Client, TopicPartition
 from tidelog.client.consumer import Consumer
 from tidelog.client.offsets import LATEST, list_offsets
-from tidelog.client.transactions import Identity
+from tidelog.client.shared_transaction import Identity
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
 from tidelog.spark.sink_options import SinkOptions, check_columns

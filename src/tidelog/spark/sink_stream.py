@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from tidelog.client.transactions import Identity, protocol_of
+from tidelog.client.shared_transaction import Identity, protocol_of
 from tidelog.errors import ConfigError, KafkaError
 from tidelog.spark import sink_tasks as tasks
 from tidelog.spark.sink_options import SinkOptions, check_columns

@@ -24,7 +24,7 @@ from pyspark import TaskContext
 from tidelog.client.admin import ResourceType, describe_configs
 from tidelog.client.batches import BatchSender, Chunk, new_idempotent_producer
 from tidelog.client.client import Client, TopicPartition
-from tidelog.client.transactions import Identity
+from tidelog.client.shared_transaction import Identity
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.writing import TopicPlan, encode, partitions_of

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidelog.client.client import Client, TopicPartition
-from tidelog.client.transactions import FENCED, Identity, Transactions, stable_offsets
+from tidelog.client.shared_transaction import FENCED, Identity, Transactions, stable_offsets
 from tidelog.errors import ErrorCode, KafkaError, TidelogError
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
 
