@@ -30,11 +30,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "client": BOTTOM | {"wire"},
     "runtime": _NODE,
     "sim": _NODE | {"client", "ledger"},
-    "spark": _LOG | {"client"},
+    "spark": _LOG | {"client", "ledger"},
     "console": _NODE | {"client", "runtime"},
     "verify": _NODE | {"client", "ledger", "runtime"},
+    "realstage": _NODE | {"client", "ledger", "runtime", "sim", "verify"},
     "__main__": frozenset({"cli"}),
-    "cli": _NODE | {"client", "runtime", "sim", "console", "spark", "verify"},
+    "cli": _NODE | {"client", "runtime", "sim", "console", "spark", "verify", "realstage"},
 }
 """Which rooms a room may import from, besides itself. `tidelog` itself (its version) is open to all."""
 
@@ -52,6 +53,7 @@ OUTSIDE_PACKAGES: Mapping[str, frozenset[str]] = {
     "spark": frozenset({"pyspark", "pyarrow", "pandas", "numpy", "numba", "delta", "cramjam", "crc32c"}),
     "cli": frozenset({"confluent_kafka"}),
     "verify": frozenset({"confluent_kafka"}),
+    "realstage": frozenset({"confluent_kafka"}),
 }
 """Packages beyond the standard library, by room. The broker alone is to stay small."""
 

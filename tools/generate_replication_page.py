@@ -23,6 +23,10 @@ shipped; what stands below is their output, made by `make docs`, and a test keep
 
     tidelog scenario list
     tidelog scenario run divergence
+    tidelog scenario run acks-one-loses --real
+
+With `--real` the same script is played on node processes of this machine, with confluent-kafka as the client, where
+that can be done; the others say that they are simulated only.
 
 A script can only do what happens to a real cluster: produce, consume, hold or cut a link, kill, pause, restart,
 change settings, ask for elections, let time pass. It cannot set a log, a high watermark, an ISR or an epoch. A line

@@ -1,9 +1,11 @@
-"""`tidelog scenario`: the stories of replication, played step by step on a simulated cluster."""
+"""`tidelog scenario`: the stories of replication, played step by step on a simulated cluster or on real processes."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -12,20 +14,23 @@ from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand
 from tidelog.cli.output import print_json, table
 
 if TYPE_CHECKING:
-    from tidelog.sim.player import Happened
+    from tidelog.sim.player import Happened, Player
     from tidelog.sim.script import Script
+    from tidelog.sim.stage import Stage
 
-SUMMARY = "play the stories of replication on a simulated cluster"
+SUMMARY = "play the stories of replication on a simulated cluster, or on real processes"
 EXAMPLES = """\
   tidelog scenario list
   tidelog scenario run divergence
   tidelog scenario run --all
   tidelog scenario run acks-one-loses --json
+  tidelog scenario run acks-one-loses --real
 
 A script produces, consumes, holds or cuts links, kills, restarts, changes settings and lets time pass; it cannot set a
 log, a high watermark, an ISR or an epoch. Below each line stands what happened: messages that passed, events, and the
 lanes of the replicas. A line that begins with expect is asserted; the first that does not hold ends the run with exit
-code 1. --seed plays the same script with other delays."""
+code 1. --seed plays the same script with other delays. --real plays it on node processes of this machine, with
+confluent-kafka as the client; scenarios that need more than that are simulated only."""
 
 
 def configure(parser: Parser) -> None:
@@ -38,6 +43,7 @@ def configure(parser: Parser) -> None:
     )
     playing.add_argument("names", metavar="NAME", nargs="*")
     playing.add_argument("--all", action="store_true", help="every scenario; only what failed is printed in full")
+    playing.add_argument("--real", action="store_true", help="on real processes, with confluent-kafka as the client")
     playing.add_argument("--seed", type=whole_number, help="draw other delays (default: the script's own seed)")
     add_json(playing)
 
@@ -82,22 +88,51 @@ def _list(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.all == bool(arguments.names):
         raise UsageError("tidelog scenario run: name scenarios, or say --all")
-    failed = []
+    if arguments.real and arguments.seed is not None:
+        raise UsageError("tidelog scenario run: a seed draws the delays of a simulated cluster; --real has its own")
+    failed, played = [], 0
     for name in known() if arguments.all else arguments.names:
         script = load(name)
+        if arguments.real and not script.is_real:
+            _say_simulated_only(script, arguments)
+            continue
+        played += 1
         if not _play(script, arguments):
             failed.append(name)
     if arguments.all and not arguments.json:
-        total = len(known())
-        print(f"{total - len(failed)} of {total} scenarios are as they should be")
+        print(f"{played - len(failed)} of {played} scenarios are as they should be")
     return Exit.FAILED if failed else Exit.OK
+
+
+def _say_simulated_only(script: Script, arguments: argparse.Namespace) -> None:
+    """A script that needs what no real machine lets us do, or a message held at an exact moment."""
+    if arguments.json:
+        print_json({"scenario": script.name, "skipped": "simulated only"})
+    else:
+        print(f"{'-':<7}{script.name}: simulated only")
+
+
+@contextmanager
+def _stage(script: Script, arguments: argparse.Namespace) -> Iterator[Stage]:
+    if not arguments.real:
+        from tidelog.sim.simulated_stage import SimulatedStage
+
+        yield SimulatedStage(script.seed if arguments.seed is None else arguments.seed)
+        return
+    from tidelog.realstage.stage import RealStage
+
+    with RealStage() as stage:
+        yield stage
 
 
 def _play(script: Script, arguments: argparse.Namespace) -> bool:
     from tidelog.sim.player import Player
-    from tidelog.sim.simulated_stage import SimulatedStage
 
-    player = Player(script, SimulatedStage(script.seed if arguments.seed is None else arguments.seed))
+    with _stage(script, arguments) as stage:
+        return _play_on(Player(script, stage), script, arguments)
+
+
+def _play_on(player: Player, script: Script, arguments: argparse.Namespace) -> bool:
     if not arguments.json and not arguments.all:
         print(f"{script.name}: {script.title}")
     kept = []

@@ -63,8 +63,7 @@ class Player:
         self._out = happened.lines
         try:
             if step.words[0] == "expect":
-                is_so, found = judge(self, step.words[1:])
-                happened.failure = "" if is_so else found
+                happened.failure = self._expect(step.words[1:])
                 return
             command = COMMANDS.get(step.words[0])
             if command is None:
@@ -77,6 +76,20 @@ class Player:
         self._tell_news()
         if self.topic and step.words[0] not in ("mark", "call"):
             self._show(happened)
+
+    def _expect(self, words: Sequence[str]) -> str:
+        """Empty when it is so, within the stage's patience, else what is instead."""
+        is_so, found = judge(self, words)
+        if is_so or not self.stage.patience_ms:
+            return "" if is_so else found
+
+        def look() -> bool:
+            nonlocal found
+            self._tell_news()
+            outcome, found = judge(self, words)
+            return outcome
+
+        return "" if self.stage.wait_until(look, self.stage.patience_ms) else found
 
     def _tell_news(self) -> None:
         if not self._has_cluster:

@@ -40,6 +40,8 @@ ELECTIONS = {"preferred": 0, "unclean": 1}
 class SimulatedStage:
     """See the module."""
 
+    patience_ms = 0
+
     def __init__(self, seed: int = 1) -> None:
         self.seed = seed
         self.topic = ("", 0)

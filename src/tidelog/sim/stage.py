@@ -121,6 +121,8 @@ class Stage(Protocol):
     """A cluster, its network and its clients, as far as a script reaches."""
 
     now_ms: int
+    patience_ms: int
+    """How long something that is expected may take to be so; 0 where all that was caused has happened already."""
 
     def start(self, plan: Plan) -> None:
         """Make the cluster and wait until it may be used."""

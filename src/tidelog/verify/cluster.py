@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from tidelog.client.connection import Connection
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan, check_ports, plan_cluster
 from tidelog.runtime.formatting import check_cluster, prepare_cluster
-from tidelog.runtime.link_process import open_links
+from tidelog.runtime.link_process import OpenedLinks, open_links
 from tidelog.runtime.links import PASSING, LinkChange, change_links
 from tidelog.wire.private_query import TidelogQueryRequest
 
@@ -44,12 +44,25 @@ class LocalCluster:
         with_links: bool = False,
     ) -> None:
         """Prepare the directories. `with_links`: nodes talk through links that can be cut, held and slowed."""
-        self.plan: ClusterPlan = plan_cluster(directory, nodes, controllers, port or _free_base_port(nodes))
-        configs = check_cluster(self.plan, settings or {})
-        check_ports(self.plan)
-        os.makedirs(self.plan.directory, exist_ok=True)
-        self._links = open_links(self.plan) if with_links else None
-        prepare_cluster(self.plan, configs, None if self._links is None else self._links.overrides)
+        plan = plan_cluster(directory, nodes, controllers, port or free_base_port(nodes))
+        configs = check_cluster(plan, settings or {})
+        check_ports(plan)
+        os.makedirs(plan.directory, exist_ok=True)
+        links = open_links(plan) if with_links else None
+        prepare_cluster(plan, configs, None if links is None else links.overrides)
+        self._adopt(plan, links)
+
+    @classmethod
+    def prepared(cls, plan: ClusterPlan, node_options: Sequence[str] = ()) -> Self:
+        """The nodes of a plan whose directories are ready, to be started with more options of `tidelog node`."""
+        cluster = cls.__new__(cls)
+        cluster._adopt(plan, None, node_options)
+        return cluster
+
+    def _adopt(self, plan: ClusterPlan, links: OpenedLinks | None, node_options: Sequence[str] = ()) -> None:
+        self.plan = plan
+        self._links = links
+        self._node_options = tuple(node_options)
         self._plans: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._connections: dict[int, Connection] = {}
@@ -79,7 +92,7 @@ class LocalCluster:
             plan = self._plans[node_id]
             with open(plan.log_path, "ab") as log:
                 self._children[node_id] = subprocess.Popen(
-                    [sys.executable, "-m", "tidelog", "node", "--config", plan.properties_path],
+                    [sys.executable, "-m", "tidelog", "node", "--config", plan.properties_path, *self._node_options],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -279,7 +292,7 @@ class LocalCluster:
             self._links.child.wait(30)
 
 
-def _free_base_port(count: int) -> int:
+def free_base_port(count: int) -> int:
     """A port that is free and followed by free ones."""
     chance = random.SystemRandom()
     for _ in range(1_000):

@@ -2,6 +2,7 @@
 
 replicas {"topic": NAME, "limit": N}   replicas here: role, epochs, positions, and of a leader its followers; of all
                                        topics when none is named, the cluster's own last, and so many at most
+image {"topic": NAME}                  the metadata as far as this node has it: brokers, and a topic's partitions
 node {}                                this node: state, role in the quorum, open sessions
 """
 
@@ -59,6 +60,34 @@ def _node(node: Node, _arguments: dict[str, Any]) -> dict[str, Any]:
         },
         "fetch_sessions": len(node.fetch_sessions),
         "events_dropped": 0 if node.replication_events is None else node.replication_events.dropped,
+    }
+
+
+def _image(node: Node, arguments: dict[str, Any]) -> dict[str, Any]:
+    image = node.image
+    topic = image.topic(str(arguments.get("topic", "")))
+    return {
+        "node": node.node_id,
+        "metadata_offset": node.cluster.image_offset,
+        "controller": node.cluster.quorum.leader_id,
+        "controller_epoch": node.cluster.quorum.epoch,
+        "brokers": [
+            {"node": broker_id, "epoch": broker.epoch, "fenced": broker.fenced}
+            for broker_id, broker in sorted(image.brokers.items())
+        ],
+        "topic_id": None if topic is None else topic.topic_id.hex(),
+        "partitions": [
+            {
+                "partition": index,
+                "replicas": list(state.replicas),
+                "leader": state.leader,
+                "leader_epoch": state.leader_epoch,
+                "partition_epoch": state.partition_epoch,
+                "isr": list(state.isr),
+                "elr": list(state.eligible_leader_replicas),
+            }
+            for index, state in ([] if topic is None else sorted(topic.partitions.items()))
+        ],
     }
 
 
@@ -162,6 +191,7 @@ def _report_positions(node: Node, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 _QUESTIONS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
+    "image": _image,
     "node": _node,
     "positions": _positions,
     "replicas": _replicas,
