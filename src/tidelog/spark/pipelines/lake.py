@@ -50,7 +50,14 @@ class Lake:
         marker = f"{table}/_delta_log" if self.table_format == DELTA else f"{table}/_spark_metadata"
         if not exists(spark, marker):
             return None
-        return spark.read.format(self.table_format).load(table)
+        from pyspark.errors import AnalysisException
+
+        try:
+            return spark.read.format(self.table_format).load(table)
+        except AnalysisException as error:
+            if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":  # of Parquet, when no batch had a row for it yet
+                return None
+            raise
 
 
 def lake_at(spark: SparkSession, path: str) -> Lake:

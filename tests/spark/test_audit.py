@@ -1,0 +1,147 @@
+"""`audit` finds each fault that is planted, names its place, and finds nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clients import confluent
+from tests.clients.conftest import TopicMaker
+from tests.clients.samples import Record
+from tests.support.nodes import Node
+from tidelog.ledger import Entry
+from tidelog.spark.pipelines import audit, findings, land
+from tidelog.spark.pipelines.audit import Audit
+from tidelog.spark.pipelines.failures import PipelineError
+from tidelog.spark.pipelines.progress import Silent
+
+EPOCHS = [("t", 0, 0, 0, 3), ("t", 0, 2, 3, 100), ("t", 1, 0, 0, 100)]
+
+
+def entry(sequence: int, offset: int, outcome: str = "acknowledged", producer: str = "p", partition: int = 0) -> Entry:
+    value = f"{producer}:{sequence}"
+    return Entry(producer, sequence, value, "t", partition, offset, outcome, "", 1_000 + 10 * sequence)
+
+
+def audit_of(
+    spark: SparkSession, ledger: Sequence[Entry], log: Sequence[Any], lake: Sequence[Any] | None = None, start: int = 0
+) -> Audit:
+    entries = [tuple(getattr(each, name) for name in Entry.__dataclass_fields__) for each in ledger]
+    return Audit(
+        spark.createDataFrame(entries, findings.LEDGER),
+        spark.createDataFrame([("t", *row) for row in log], findings.LOG),
+        None if lake is None else spark.createDataFrame([("t", *row) for row in lake], findings.LAKE),
+        spark.createDataFrame(EPOCHS, findings.EPOCHS),
+        spark.createDataFrame([("t", 0, start), ("t", 1, 0)], findings.STARTS),
+    )
+
+
+def found(result: Audit) -> list[tuple[Any, ...]]:
+    return [(row.kind, row.partition, row.epoch, row.producer, row.sequence, row.offset) for row in result.shown]
+
+
+LEDGER = [entry(0, 0), entry(1, 1), entry(2, 2), entry(3, 3), entry(4, 0, partition=1)]
+LOG = [(0, 0, "p:0"), (0, 1, "p:1"), (0, 2, "p:2"), (0, 3, "p:3"), (1, 0, "p:4")]
+
+
+def test_all_is_well(spark: SparkSession) -> None:
+    result = audit_of(spark, LEDGER, LOG, LOG)
+    assert (found(result), result.bad) == ([], {})
+    assert (result.acknowledged, result.in_log, result.landed) == (5, 5, 5)
+    assert [tuple(row) for row in result.rows] == [
+        ("t", 0, 0, "p", 3, 3, 3),
+        ("t", 0, 2, "p", 1, 1, 1),
+        ("t", 1, 0, "p", 1, 1, 1),
+    ]
+    assert result.longest_silence_ms == 10
+
+
+def test_a_record_that_is_lost_and_one_that_retention_took(spark: SparkSession) -> None:
+    log = [row for row in LOG if row[2] not in ("p:0", "p:3")]
+    assert found(audit_of(spark, LEDGER, log)) == [("lost", 0, 0, "p", 0, 0), ("lost", 0, 2, "p", 3, 3)]
+    assert found(audit_of(spark, LEDGER, log, start=1)) == [("lost", 0, 2, "p", 3, 3)]
+
+
+def test_a_record_that_is_there_twice(spark: SparkSession) -> None:
+    assert found(audit_of(spark, LEDGER, [*LOG, (0, 4, "p:1")])) == [("duplicated", 0, 2, "p", 1, 4)]
+
+
+def test_a_record_that_is_elsewhere_than_was_told(spark: SparkSession) -> None:
+    log = [*LOG[:3], (0, 5, "p:3"), LOG[4]]
+    assert found(audit_of(spark, LEDGER, log)) == [("moved", 0, 2, "p", 3, 3)]
+
+
+def test_records_that_changed_places(spark: SparkSession) -> None:
+    ledger = [entry(0, 0), entry(1, 2), entry(2, 1), entry(3, 3)]
+    log = [(0, 0, "p:0"), (0, 1, "p:2"), (0, 2, "p:1"), (0, 3, "p:3")]
+    assert found(audit_of(spark, ledger, log)) == [("reordered", 0, 0, "p", 1, 2)]
+
+
+def test_a_record_nobody_sent_and_one_nobody_was_told_of(spark: SparkSession) -> None:
+    ledger = [*LEDGER, entry(5, -1, "failed")]
+    result = audit_of(spark, ledger, [*LOG, (0, 4, "p:5"), (0, 5, "stranger"), (0, 6, None)])
+    assert found(result) == [
+        ("unasked", 0, 2, "p", 5, 4),
+        ("unexpected", 0, 2, None, None, 5),
+        ("unexpected", 0, 2, None, None, 6),
+    ]
+    assert result.bad == {"unexpected": 2}, "a record that was refused and is there all the same breaks no promise"
+
+
+def test_what_the_lake_lacks_has_twice_has_alone_or_has_otherwise(spark: SparkSession) -> None:
+    lake = [(0, 0, "p:0"), (0, 0, "p:0"), (0, 2, "other"), (0, 3, None), (1, 0, "p:4"), (1, 9, "p:9")]
+    assert found(audit_of(spark, LEDGER, LOG, lake)) == [
+        ("landed differently", 0, 0, "p", 2, 2),
+        ("landed twice", 0, 0, "p", 0, 0),
+        ("landed unexpected", 1, 0, None, None, 9),
+        ("not landed", 0, 0, "p", 1, 1),
+    ]
+
+
+def test_a_real_topic_its_ledger_and_its_lake(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic(partitions=2)
+    ledger = tmp_path / "ledger"
+    ledger.mkdir()
+    for partition in range(2):
+        values = [f"{partition}:{number}" for number in range(50)]
+        told = confluent.produce_all(
+            node, topic, [Record(None, value.encode(), 1) for value in values], partition=partition
+        )
+        with (ledger / f"{topic}-{partition}.jsonl").open("w") as file:
+            for number, message in enumerate(told):
+                value = (message.value() or b"").decode()
+                made = Entry(
+                    str(partition), number, value, topic, partition, message.offset() or 0, "acknowledged", "", 1
+                )
+                file.write(made.to_line() + "\n")
+    common = {"bootstrap": node.bootstrap}
+    path = str(tmp_path / "lake")
+    land.run(spark, land.PIPELINE.options_of(**common, topics=topic, path=path, once=True), Silent())
+    options = {**common, "ledger": str(ledger), "lake": path, "report": str(tmp_path / "audit.html")}
+    outcome = audit.run(spark, audit.PIPELINE.options_of(**options), Silent())
+    assert outcome.ok, outcome.lines
+    assert (outcome.details["acknowledged"], outcome.details["in_log"], outcome.details["landed"]) == (100, 100, 100)
+    assert "everything that was acknowledged is there, once" in (tmp_path / "audit.html").read_text()
+
+    with (ledger / f"{topic}-0.jsonl").open("a") as file:
+        file.write(Entry("0", 50, "gone", topic, 0, 50, "acknowledged", "", 1).to_line() + '\n{"producer": "torn')
+    confluent.produce_all(node, topic, [Record(None, b"stranger", 1)])
+    outcome = audit.run(spark, audit.PIPELINE.options_of(**options), Silent())
+    assert not outcome.ok
+    counts = {kind: count for kind, count in outcome.details["findings"].items() if count}
+    assert counts == {"lost": 1, "unexpected": 1, "not landed": 1}
+    assert "NOT everything held: 1 lost, 1 unexpected, 1 not landed" in (tmp_path / "audit.html").read_text()
+
+
+def test_a_ledger_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="there is no ledger"):
+        audit.read_ledger(spark, str(tmp_path / "none"), Silent())
+    (tmp_path / "empty").write_text("not json\n")
+    with pytest.raises(PipelineError, match="has no entries"):
+        audit.read_ledger(spark, str(tmp_path / "empty"), Silent())
