@@ -193,7 +193,7 @@ class MicroBatchSink:
 
         def run(identity: Identity) -> Exclusive:
             if self._gathered:
-                task = tasks.write_directly(self.options, identity, speculation, _task_count(df))
+                task = tasks.write_directly(self.options, identity, speculation)
                 results = df.mapInArrow(task, tasks.RESULT_COLUMNS)
             else:
                 writers = writers_for(df, count)
@@ -217,10 +217,6 @@ class MicroBatchSink:
         if not names:
             raise SinkError("an empty batch on a cluster without topics: there is no place for the ledger")
         return names[0]
-
-
-def _task_count(df: DataFrame) -> int:
-    return int(df.rdd.getNumPartitions())
 
 
 def by_partition(df: DataFrame, *, bootstrap_servers: str, topic: str) -> DataFrame:

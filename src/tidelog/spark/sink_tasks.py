@@ -122,27 +122,17 @@ def spread_evenly(start: int) -> Callable[[str, int, int], Any]:
     return spread
 
 
-def spread_over_own(task: int, tasks: int) -> Callable[[str, int, int], Any]:
-    """Rows without a key over the partitions that no other task has: every `tasks`-th from this task's number on."""
+def spread_to_one(task: int) -> Callable[[str, int, int], Any]:
+    """Rows without a key to the partition of the task's own number: how many tasks there are, it cannot know."""
 
     def spread(topic: str, partition_count: int, rows: int) -> Any:
-        own = np.arange(task % partition_count, partition_count, tasks, dtype=np.int64)
         if task >= partition_count:
             raise TidelogError(
                 f"more tasks write rows without a key than {topic!r} has partitions ({partition_count}): there is none "
                 f"left for task {task}. Bring rows together (tidelog.spark.write_stream and tidelog.spark.write do), "
                 "or ask for deliveryGuarantee=at-least-once"
             )
-        return own[np.arange(rows, dtype=np.int64) * len(own) // rows]
-
-    return spread
-
-
-def spread_to_one(task: int) -> Callable[[str, int, int], Any]:
-    """Rows without a key to the partition of the task's own number: how many tasks there are, it cannot know."""
-
-    def spread(topic: str, partition_count: int, rows: int) -> Any:
-        return spread_over_own(task, partition_count)(topic, partition_count, rows)
+        return np.full(rows, task, np.int64)
 
     return spread
 
@@ -228,13 +218,13 @@ def deliver(
 
 
 def write_directly(
-    options: SinkOptions, identity: Identity, speculation: bool, tasks: int
+    options: SinkOptions, identity: Identity, speculation: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Rows to brokers in one go."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         def work(client: Client, sender: BatchSender) -> None:
-            send_rows(batches, options, client, sender, spread_over_own(here().task, tasks))
+            send_rows(batches, options, client, sender, spread_to_one(here().task))
 
         yield _guarded(options, identity, speculation, work)
 

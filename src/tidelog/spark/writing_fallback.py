@@ -50,9 +50,9 @@ def encode_records(
     for number, row in enumerate(rows.tolist()):
         headers = [
             (
-                str(cut(names, name_offsets, None, index), "utf-8"),
+                (cut(names, name_offsets, None, index) or b"").decode(),
                 cut(contents, content_offsets, content_present, index),
-            )  # type: ignore[arg-type]
+            )
             for index in (range(header_offsets[row], header_offsets[row + 1]) if len(header_offsets) else ())
         ]
         stamp = int(timestamps[row])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidelog.spark.pipelines.declaration import Pipeline
 
-NAMES = ("land", "audit", "replicas", "timeline")
+NAMES = ("land", "audit", "replicas", "timeline", "mirror")
 """Every pipeline, in the order of the help."""
 
 
