@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -279,6 +280,27 @@ def test_pending_offsets_outlive_the_groups_coordinator() -> None:
     assert cluster.end(producer, V2, commit=True).code is ErrorCode.NONE
     cluster.wait_for_state("CompleteCommit")
     assert committed_offset(cluster) == (0, 9)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_offsets_of_an_ended_transaction_are_what_the_groups_next_coordinator_reads(commit: bool) -> None:
+    cluster = Three(seed=14)
+    producer = cluster.init()
+    requests = cluster.requests
+    cluster.find_group()
+    for offset, is_commit in ((3, True), (9, commit)):
+        identity = (ID, producer.producer_id, producer.epoch)
+        action = partial(requests.commit_offset, *identity, GROUP, offset, version=5)
+        assert requests.until_settled(action) is ErrorCode.NONE
+        producer = cluster.end(producer, V2, is_commit)
+        cluster.wait_for_state("CompleteCommit" if is_commit else "CompleteAbort")
+    first = cluster.leader("__consumer_offsets", partition_for(GROUP, 3))
+    cluster.world.kill(first)
+    cluster.world.run_until(
+        lambda: cluster.leader("__consumer_offsets", partition_for(GROUP, 3)) not in (first, -1), 60_000
+    )
+    cluster.pass_ms(1_000)
+    assert committed_offset(cluster) == (0, 9 if commit else 3)
 
 
 # --- what a leader asks ---

@@ -103,7 +103,7 @@ class Shard:
         for record in iterate_records(batch):
             kind = control_type(record.key)
             if kind in (ControlType.COMMIT, ControlType.ABORT):
-                self.state.replay_end_marker(batch.producer_id, batch.producer_epoch, kind is ControlType.COMMIT)
+                self.state.replay_end_marker(batch.producer_id, batch.producer_epoch, kind == ControlType.COMMIT)
 
     def close(self) -> None:
         """This node leads the partition no longer."""
