@@ -274,15 +274,24 @@ class Partition:
         self, broker_id: int, broker_epoch: int, session: FetchStream, fetch_offset: int, log_start_offset: int
     ) -> tuple[int, ...] | None:
         """A follower's fetch says what it has. Returns the ISR to propose when it has earned its place."""
+        self.check_follower(broker_id)
         leadership = self.leadership
-        follower = None if leadership is None else leadership.followers.get(broker_id)
-        if leadership is None or follower is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"node {broker_id} has no replica of {self}")
+        assert leadership is not None
+        follower = leadership.followers[broker_id]
         now_ms = self._surroundings.outbox.now_ms
         follower.fetched(fetch_offset, log_start_offset, self.log.log_end_offset, broker_epoch, now_ms)
         follower.session = session
         self.advance_high_watermark()
         return leadership.grown_isr(broker_id, self.high_watermark)
+
+    def check_follower(self, broker_id: int) -> None:
+        """Refuse a follower that is not one as far as this leader knows, so that it asks again.
+
+        A reassignment adds replicas without a new epoch, and the follower may hear of it first: were its fetch served,
+        nobody would know what it has, and with nothing more to fetch it would not ask again.
+        """
+        if self.leadership is None or broker_id not in self.leadership.followers:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"node {broker_id} has no replica of {self}")
 
     def lagging(self) -> list[int]:
         """Members of the ISR that do not keep up."""

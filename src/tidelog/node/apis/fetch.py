@@ -202,6 +202,8 @@ class _Fetch:
             or self.request.api_version < FOLLOWER_READ_VERSION
         ):
             partition.check_leader(entry.current_leader_epoch)
+            if self.follower_id >= 0:
+                partition.check_follower(self.follower_id)
         else:
             partition.check_epoch(entry.current_leader_epoch)  # a consumer may read from a follower (KIP-392)
         log = partition.log
