@@ -92,9 +92,10 @@ def _partition(place: dict[str, Any], before: Partition, after: Partition, reaso
         if after.leader == NO_LEADER:
             yield "leader-lost", "warning", {**fields, "elr": list(after.eligible_leader_replicas)}
         else:
-            unclean = after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING
-            unclean = unclean or (
-                after.leader not in before.isr and after.leader not in before.eligible_leader_replicas
+            # A reassignment ends with leaders that joined the ISR in the same change: that alone is not unclean.
+            unclean = after.leader_recovery_state == RECOVERING and (
+                before.leader_recovery_state != RECOVERING
+                or after.leader not in (*before.isr, *before.eligible_leader_replicas)
             )
             yield "leader-elected", "warning" if unclean else "info", {**fields, "unclean": unclean}
     if set(after.isr) != set(before.isr) or after.eligible_leader_replicas != before.eligible_leader_replicas:

@@ -9,7 +9,7 @@ that the metadata directory failed: the node has to halt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tidelog.events import Request
 from tidelog.outbox import Outbox
@@ -30,6 +30,7 @@ from tidelog.quorum.snapshots import Snapshots
 from tidelog.quorum.voters import Peer, VoterSet
 from tidelog.storage import Storage
 from tidelog.wire.api_table import ApiKey
+from tidelog.wire.batch import BatchHeader
 
 
 class Quorum:
@@ -190,6 +191,10 @@ class Quorum:
     def log_end_offset(self) -> int:
         """The offset of the next record."""
         return self._core.log.end_offset
+
+    def batches(self, offset: int, end_offset: int) -> Iterator[BatchHeader]:
+        """The batches of the log from one offset up to another, for who looks on."""
+        return self._core.log.batches(offset, end_offset)
 
     @property
     def next_offset(self) -> int:

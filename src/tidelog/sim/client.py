@@ -13,6 +13,11 @@ from tidelog.errors import ErrorCode
 from tidelog.sim.network import Connection
 from tidelog.sim.world import CONNECT_TIMEOUT_MS, World
 from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tidelog.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -141,6 +146,14 @@ class Admin(Client):
             timeout_ms=5000,
         )
         self.decide(ApiKey.ELECT_LEADERS, 2, request, lambda one: one.error_code, then)
+
+    def reassign(self, topic: str, partition: int, replicas: Sequence[int], then: Answered) -> None:
+        """Move a partition to other brokers."""
+        wanted = ReassignablePartition(partition_index=partition, replicas=list(replicas))
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[wanted])]
+        )
+        self.decide(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request, lambda one: one.error_code, then)
 
 
 _ASK_AGAIN = frozenset((ErrorCode.NETWORK_EXCEPTION, ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT))

@@ -56,13 +56,14 @@ class Consumer(Client):
         self.position = 0
         self.seen: list[Read] = []
         self.preferred_replica = -1
+        self.resets = 0
+        """How often its position was beyond the log, so that it began anew: records were lost."""
         self.max_wait_ms = 500
 
     def read_on(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         """Fetch until there is nothing more for now, or an error that does not pass; then tell the last answer."""
-        node_id = self.preferred_replica
-        if node_id < 0:
-            node_id = self.leaders.get((topic, partition), (-1, -1))[0]
+        leader, leader_epoch = self.leaders.get((topic, partition), (-1, -1))
+        node_id = leader if self.preferred_replica < 0 else self.preferred_replica
         if node_id < 0:
             self.find_leader(topic, lambda: self._found(topic, partition, then))
             return
@@ -72,6 +73,9 @@ class Consumer(Client):
                 self.preferred_replica = answer.preferred_replica
                 self.read_on(topic, partition, then)
             elif answer.code is not ErrorCode.NONE:
+                # KIP-392: what a follower does not have yet the leader may; only its word on a position is final.
+                if answer.code is ErrorCode.OFFSET_OUT_OF_RANGE and node_id == leader:
+                    self._begin_anew()
                 self.preferred_replica = -1
                 self.leaders.pop((topic, partition), None)
                 self.after(100, lambda: self.read_on(topic, partition, then))
@@ -82,7 +86,13 @@ class Consumer(Client):
             else:
                 then(answer)
 
-        self.fetch(node_id, topic, partition, self.position, -1, fetched)
+        # KIP-320: whoever is not of the epoch that the metadata named must not answer.
+        self.fetch(node_id, topic, partition, self.position, leader_epoch, fetched)
+
+    def _begin_anew(self) -> None:
+        self.resets += 1
+        self.position = 0
+        self.seen.clear()
 
     def _found(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         delay_ms = 0 if self.leaders.get((topic, partition), (-1, -1))[0] >= 0 else 100

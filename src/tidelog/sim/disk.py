@@ -168,6 +168,8 @@ class SimulatedDisk:
         self.cut_power_at_write: int | None = None
         """PowerCut is raised after this write and by everything from then until `power_loss`."""
         self.incarnation = 0
+        self.is_looked_at = False
+        """Whoever looks on meets no faults: they are for the node."""
         self._root = Directory("", None, 0)
         self._root.last_path = ""
         self._changes: list[Change] = []
@@ -339,7 +341,7 @@ class SimulatedDisk:
         """Raise what this operation must meet: no power, or a fault."""
         if self._dead:
             raise PowerCut
-        for fault in self._faults:
+        for fault in self._faults if not self.is_looked_at else ():
             if fault.operation in ("", operation) and path.startswith(fault.path_prefix) and fault.times != 0:
                 if fault.times is not None:
                     fault.times -= 1

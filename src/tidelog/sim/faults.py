@@ -1,16 +1,11 @@
-"""Does to a simulated cluster what a shape's faults say, within a budget of lost bytes.
-
-A power loss loses bytes: at most min.insync.replicas - 1 replicas of a partition may have lost theirs until they are in
-sync again, and a minority of the voters. A kill keeps the page cache, so kills alone are free. But the controller
-cannot tell a kill from a power loss (KIP-966 trusts neither), so where bytes were lost, killed replicas count too.
-Beyond that the protocol promises nothing, and a finding would say nothing.
-"""
+"""Does to a simulated cluster what a shape's faults say, within a budget of lost bytes (see `budget`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidelog.sim.budget import Budget
 from tidelog.sim.clock import RIGHT_PPM
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import Place
@@ -30,13 +25,13 @@ class Faults:
         self._note = note
         self._busy: set[int] = set()
         """Nodes that something is being done to: one thing at a time."""
-        self._lost_bytes: dict[int, None] = {}
-        """Nodes that lost bytes and are not known to have them again."""
-        self._killed: dict[int, None] = {}
-        """Nodes that stopped uncleanly with all their bytes and are not in sync again."""
+        self._budget = Budget(cluster, shape)
+        self.failing_disks: dict[int, None] = {}
+        """Nodes whose disk is full or fails: they may give up."""
         self.is_over = False
+        self.kept_away = -1
+        """A node that is not to be started, though faults are over."""
         self.injected = 0
-        self.power_losses = 0
 
     def schedule(self) -> None:
         """Put every fault into the world's queue."""
@@ -51,6 +46,7 @@ class Faults:
         for node_id in self._cluster.node_ids:
             host = self._world.hosts[node_id]
             host.clock.run_at(self._world.now_ms, RIGHT_PPM)
+            self._heal_disk(node_id)
             if host.process is not None and host.process.alive:
                 self._world.resume(node_id)
 
@@ -58,7 +54,8 @@ class Faults:
         """Whoever is not running is started."""
         for node_id in self._cluster.node_ids:
             process = self._world.hosts[node_id].process
-            if process is None or not process.alive:
+            if (process is None or not process.alive) and node_id != self.kept_away:
+                self.failing_disks.pop(node_id, None)
                 self._world.start(node_id)
 
     # --- one fault ---
@@ -79,6 +76,10 @@ class Faults:
             "rolling restart": self._roll,
             "clock": self._clock,
             "strand": self._strand,
+            "wipe": self._wipe,
+            "full disk": self._fill_disk,
+            "slow disk": self._slow_disk,
+            "disk error": self._fail_disk,
         }
         fault = self._aimed(fault)
         done = acts[fault.kind](fault)
@@ -113,6 +114,7 @@ class Faults:
     def _start(self, node_id: int) -> None:
         process = self._world.hosts[node_id].process
         if process is None or not process.alive:
+            self.failing_disks.pop(node_id, None)
             self._note(f"start {node_id}")
             self._world.start(node_id)
         self._busy.discard(node_id)
@@ -121,24 +123,86 @@ class Faults:
         node_id = self._take(fault)
         if node_id is None:
             return False
-        if not self._may_kill(node_id):
-            self._busy.discard(node_id)
-            return False
         self._world.kill(node_id)
         self._later(fault.duration_ms, lambda: self._start(node_id))
         return True
 
     def _power_loss(self, fault: Fault) -> bool:
-        node_id = self._take(fault)
+        node_id = self._take_bytes_of(fault)
         if node_id is None:
             return False
-        if not self._within_budget(node_id, loses_bytes=True):
-            self._busy.discard(node_id)
-            return False
-        self._lost_bytes[node_id] = None
-        self.power_losses += 1
         self._world.power_loss(node_id)
         self._later(fault.duration_ms, lambda: self._start(node_id))
+        return True
+
+    def _wipe(self, fault: Fault) -> bool:
+        """The machine and its disk are gone; one with an empty disk comes in its place."""
+        node_id = self._take_bytes_of(fault)
+        if node_id is None:
+            return False
+        self._world.power_loss(node_id)
+        self._cluster.wipe(node_id)
+        self._later(fault.duration_ms, lambda: self._start(node_id))
+        return True
+
+    def _take_bytes_of(self, fault: Fault) -> int | None:
+        """The node of a fault that loses bytes, where it is free and the budget allows it."""
+        node_id = self._take(fault)
+        if node_id is not None and not self._budget.take(node_id):
+            self._busy.discard(node_id)
+            return None
+        return node_id
+
+    # --- disks ---
+
+    def _fill_disk(self, fault: Fault) -> bool:
+        """There is room for a few more batches; then writes fail until somebody makes room."""
+        node_id = self._take_bytes_of(fault)
+        if node_id is None:
+            return False
+        for disk in self._world.hosts[node_id].disks:
+            disk.capacity_bytes = disk.used_bytes + fault.amount % 2_000
+        self._trouble(fault, node_id)
+        return True
+
+    def _fail_disk(self, fault: Fault) -> bool:
+        """Operations of a kind fail, once or until the disk is replaced; sometimes every one of them."""
+        node_id = self._take_bytes_of(fault)
+        if node_id is None:
+            return False
+        operation = ("append", "flush", "read", "replace", "rename", "")[fault.amount % 6]
+        for disk in self._world.hosts[node_id].disks:
+            disk.fail(operation, times=1 if fault.amount % 4 == 0 else None)
+        self._trouble(fault, node_id)
+        return True
+
+    def _trouble(self, fault: Fault, node_id: int) -> None:
+        """A node whose disk fails ends itself, at once or later; when the disk works again it is started."""
+        self.failing_disks[node_id] = None
+
+        def mend() -> None:
+            self._heal_disk(node_id)
+            self._start(node_id)
+
+        self._later(fault.duration_ms, mend)
+
+    def _heal_disk(self, node_id: int) -> None:
+        host = self._world.hosts[node_id]
+        host.disk_delay_ms = 0
+        for disk in host.disks:
+            disk.capacity_bytes = None
+            disk.heal()
+
+    def _slow_disk(self, fault: Fault) -> bool:
+        node_id = fault.places[0]
+        assert isinstance(node_id, int)
+        host = self._world.hosts[node_id]
+        host.disk_delay_ms = 20 + fault.amount % 500
+
+        def quicken() -> None:
+            host.disk_delay_ms = 0
+
+        self._later(fault.duration_ms, quicken)
         return True
 
     def _pause(self, fault: Fault) -> bool:
@@ -207,7 +271,7 @@ class Faults:
             network.hold(node_id, other, ("data",))
 
         def end() -> None:
-            if self._cluster.process(node_id).alive and self._may_kill(node_id):
+            if self._cluster.process(node_id).alive:
                 self._world.kill(node_id)
             for other in others:
                 network.release(node_id, other, ("data",))
@@ -232,7 +296,7 @@ class Faults:
 
         def look() -> None:
             nonlocal waited_ms
-            if process.alive and (waited_ms < STOP_PATIENCE_MS or not self._may_kill(node_id)):
+            if process.alive and waited_ms < STOP_PATIENCE_MS:
                 waited_ms += 50
                 self._later(50, look)
                 return
@@ -274,34 +338,3 @@ class Faults:
             clock.run_at(self._world.now_ms, RIGHT_PPM + fault.amount * 30)
             self._later(fault.duration_ms, lambda: clock.run_at(self._world.now_ms, RIGHT_PPM))
         return True
-
-    # --- the budget ---
-
-    def _may_kill(self, node_id: int) -> bool:
-        """Whether a kill is within the budget; if so, take note of it."""
-        if not self._within_budget(node_id, loses_bytes=False):
-            return False
-        self._killed[node_id] = None
-        return True
-
-    def _within_budget(self, node_id: int, *, loses_bytes: bool) -> bool:
-        self._forget_the_recovered()
-        lost = {*self._lost_bytes, node_id} if loses_bytes else {*self._lost_bytes}
-        unclean = {*lost, *self._killed, node_id}
-        for topic in self._shape.topics:
-            for replicas in topic.assignment:
-                hit = len(unclean.intersection(replicas)) if lost.intersection(replicas) else 0
-                if node_id in replicas and hit > topic.min_insync_replicas - 1:
-                    return False
-        voters = self._cluster.controllers
-        return not loses_bytes or len(lost.intersection(voters)) * 2 < len(voters)
-
-    def _forget_the_recovered(self) -> None:
-        """A node has what it lost again when it runs, and every partition that it hosts counts on it."""
-        image = self._cluster.newest_image()
-        partitions = [partition for _, _, partition in image.partitions()]
-        for unclean in (self._lost_bytes, self._killed):
-            for node_id in list(unclean):
-                hosted = [partition for partition in partitions if node_id in partition.replicas]
-                if self._cluster.is_running(node_id) and all(node_id in partition.isr for partition in hosted):
-                    del unclean[node_id]

@@ -34,7 +34,17 @@ class Process:
 class Host:
     """A machine: disks that outlive processes, addresses, a clock, and a way to make its node again."""
 
-    __slots__ = ("addresses", "boots", "clock", "control_listeners", "disks", "make_node", "name", "process")
+    __slots__ = (
+        "addresses",
+        "boots",
+        "clock",
+        "control_listeners",
+        "disk_delay_ms",
+        "disks",
+        "make_node",
+        "name",
+        "process",
+    )
 
     def __init__(
         self,
@@ -54,4 +64,6 @@ class Host:
         """How often the machine went down: a kill leaves it up."""
         self.control_listeners = control_listeners
         self.clock = Clock(0)
+        self.disk_delay_ms = 0
+        """How much longer flushes and jobs take on it."""
         self.process: Process | None = None

@@ -96,6 +96,11 @@ class Producer(Client):
         """Records whose fate is not known yet."""
         return [one for waiting in self._waiting.values() for one in waiting]
 
+    @property
+    def waiting_count(self) -> int:
+        """How many records are unsettled."""
+        return sum(map(len, self._waiting.values()))
+
     def send(self, topic: str, partition: int, value: str) -> None:
         """Hand over a record; its outcome goes into the ledger."""
         sending = Sending((topic, partition), value, self._next_number, self.world.now_ms)

@@ -28,8 +28,14 @@ FAULT_KINDS = (
     "rolling restart",
     "clock",
     "strand",
+    "wipe",
+    "full disk",
+    "slow disk",
+    "disk error",
 )
-ADMIN_ACTIONS = ("create", "delete", "alter", "elect")
+NETWORK_FAULTS = ("cut", "one-way cut", "hold", "slow")
+ADMIN_ACTIONS = ("create", "delete", "alter", "elect", "reassign", "reassign")
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Choice = TypeVar("Choice")
 
 
@@ -43,6 +49,20 @@ class TopicShape:
     flush_messages: int | None
     """flush.messages; None for Kafka's default, which leaves it to the replicas."""
     segment_bytes: int
+    may_lose: bool = False
+    """unclean.leader.election.enable: records may be lost, and only this topic's loss goes unchecked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminShape:
+    """Something an operator does at a time; `draw` decides on the rest of it."""
+
+    at_ms: int
+    action: str
+    draw: int
+
+    def __str__(self) -> str:
+        return self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +109,37 @@ class Shape:
     topics: tuple[TopicShape, ...]
     producers: tuple[ProducerShape, ...]
     consumers: tuple[tuple[str, int], ...]
-    admin: tuple[tuple[int, str], ...]
+    admin: tuple[AdminShape, ...]
     """When the admin does what."""
     faults: tuple[Fault, ...] = field(default=())
+    racks: dict[int, str] = field(default_factory=dict)
+    """Where brokers stand; empty when they stand nowhere. Then consumers read from replicas in their own rack."""
+    is_beyond_budget: bool = False
+    """Faults may lose more bytes than replication can bear; loss goes unchecked, and the trace says so."""
+    through_bytes: bool = False
+    """Whether every message is encoded and decoded on its way, as on a wire."""
+    absent: int = -1
+    """The broker that stays away for a while when all is well, to see that the others do not wait for it."""
+
+    def may_lose(self, topic: str) -> bool:
+        """Whether records of a topic may be lost without that being a bug."""
+        return self.is_beyond_budget or any(one.may_lose for one in self.topics if one.name == topic)
 
     def describe(self) -> str:
         """The plan in a line."""
         topics = ", ".join(
-            f"{one.name} {list(map(list, one.assignment))} min {one.min_insync_replicas}" for one in self.topics
+            f"{one.name} {list(map(list, one.assignment))} min {one.min_insync_replicas}"
+            f"{' unclean' if one.may_lose else ''}"
+            for one in self.topics
         )
         producers = ", ".join(
             f"{one.name} acks={one.acks}{' idempotent' if one.is_idempotent else ''}" for one in self.producers
         )
-        return f"brokers {self.brokers} controllers {self.controllers}; {topics}; {producers}; {self.settings}"
+        more = [f"racks {self.racks}"] if self.racks else []
+        more += ["BEYOND THE BUDGET: loss is not checked"] if self.is_beyond_budget else []
+        more += ["through bytes"] if self.through_bytes else []
+        nodes = f"brokers {self.brokers} controllers {self.controllers}"
+        return "; ".join((nodes, topics, producers, str(self.settings), *more))
 
 
 def draw(seed: int) -> Shape:
@@ -109,7 +147,7 @@ def draw(seed: int) -> Shape:
     chance = Chance(seed * 2 + 1)
     for _ in range(3):
         chance.bits64()  # neighbouring seeds begin alike
-    brokers = tuple(range(1, pick(chance, (1, 2, 3, 3, 3, 3, 3, 4, 5, 5)) + 1))
+    brokers = tuple(range(1, pick(chance, (1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 6, 7)) + 1))
     controllers = brokers
     if chance.below(3) == 0:
         controllers = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + pick(chance, (1, 3))))
@@ -121,11 +159,24 @@ def draw(seed: int) -> Shape:
         "broker.session.timeout.ms": pick(chance, ("2000", "3000", "9000")),
         "broker.heartbeat.interval.ms": pick(chance, ("300", "1000")),
         "replica.lag.time.max.ms": pick(chance, ("700", "1500", "4000")),
-        "metadata.log.max.record.bytes.between.snapshots": pick(chance, ("3000", "20000", "20971520")),
+        "metadata.log.max.record.bytes.between.snapshots": pick(chance, ("1000", "3000", "20000", "20971520")),
+        "leader.imbalance.check.interval.seconds": pick(chance, ("3", "10")),
+        "controller.quorum.auto.join.enable": "true",
     }
+    racks = {broker: f"rack-{broker % 3}" for broker in brokers} if chance.below(4) == 0 else {}
+    if racks:
+        settings["replica.selector.class"] = RACK_AWARE
     producers = tuple(_draw_producer(chance, f"p{number}", topics) for number in range(2 + chance.below(3)))
     partitions = [(topic.name, index) for topic in topics for index in range(len(topic.assignment))]
-    admin = tuple(sorted((chance.below(SAFETY_MS), pick(chance, ADMIN_ACTIONS)) for _ in range(chance.below(6))))
+    admin = tuple(
+        sorted(
+            (
+                AdminShape(chance.below(SAFETY_MS), pick(chance, ADMIN_ACTIONS), chance.bits64())
+                for _ in range(chance.below(7))
+            ),
+            key=lambda one: one.at_ms,
+        )
+    )
     clients = tuple(one.name for one in producers)
     return Shape(
         seed,
@@ -137,6 +188,10 @@ def draw(seed: int) -> Shape:
         tuple(partitions),
         admin,
         _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, len(partitions)),
+        racks,
+        chance.below(12) == 0,
+        chance.below(10) == 0,
+        pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
     )
 
 
@@ -148,7 +203,8 @@ def _draw_topic(chance: Chance, name: str, brokers: Sequence[int]) -> TopicShape
         assignment.append(tuple(rest.pop(chance.below(len(rest))) for _ in range(factor)))
     least = min(factor, pick(chance, (1, 2, 2, 3)))
     flush = 1 if chance.below(6) == 0 else None
-    return TopicShape(name, tuple(assignment), least, flush, pick(chance, (2_000, 20_000, 1 << 20)))
+    segment_bytes = pick(chance, (2_000, 20_000, 1 << 20))
+    return TopicShape(name, tuple(assignment), least, flush, segment_bytes, chance.below(8) == 0)
 
 
 def _draw_producer(chance: Chance, name: str, topics: Sequence[TopicShape]) -> ProducerShape:
@@ -170,7 +226,7 @@ def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str], p
         others = [*places, *(clients if chance.below(4) == 0 else ())]
         second = pick(chance, others) if others else clients[0]
         both = (first, second) if chance.below(2) else (second, first)
-        is_network = kind in ("cut", "one-way cut", "hold", "slow")
+        is_network = kind in NETWORK_FAULTS
         faults.append(
             Fault(
                 500 + chance.below(SAFETY_MS - 500),

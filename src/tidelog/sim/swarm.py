@@ -1,8 +1,9 @@
 """One seed, one history: a cluster under load and faults, then calm, and checkers that look on all the time.
 
     safety     for half a minute faults come and go while clients write and read; nothing may be lost or contradicted
-    liveness   faults stop; within a bound everybody is back, every partition is led and in sync, every record settled,
-               everything read; then all logs and all metadata are compared
+    liveness   faults stop; within a bound everybody is back, every partition is led by its preferred replica and in
+               sync, every record settled, everything read; sometimes one broker then stays away for a while, and the
+               others must not wait for it; in the end all logs and all metadata are compared
 
 Nothing but the seed decides. A trace of what happened has a hash, so that two runs can be told to be the same one.
 """
@@ -12,23 +13,33 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tidelog.outbox import Chance
 from tidelog.sim.checkers import ALL, Checker, History, Violation
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer, FetchAnswer
 from tidelog.sim.faults import Faults
+from tidelog.sim.liveness import Wishes
 from tidelog.sim.machines import Process
 from tidelog.sim.producer import Producer, ProducerSettings
-from tidelog.sim.shape import SAFETY_MS, ProducerShape, Shape, draw
+from tidelog.sim.shape import SAFETY_MS, AdminShape, ProducerShape, Shape, draw, pick
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 LIVENESS_MS = 60_000
 """How long everything may take to be well again."""
+OPERATOR_MS = 20_000
+"""When an operator elects somebody in seeds beyond the budget, where perhaps nobody may lead by right."""
+ABSENCE_MS = 3_000
+WITHOUT_ONE_MS = 30_000
+"""How long it may take until everything goes on without one broker: its session and its lag among others."""
 SETTLE_MS = 2_000
+MOST_WAITING = 50
+"""A producer with so many records unsettled hands over no more, as one whose buffer is full."""
 SCRATCH = "scratch"
 """The topic that admins make and delete."""
 
@@ -66,14 +77,22 @@ class _Run:
     def __init__(self, shape: Shape, checkers: Sequence[type[Checker]]) -> None:
         self._shape = shape
         self._cluster = SimulatedCluster(
-            shape.seed, settings=shape.settings, brokers=shape.brokers, controllers=shape.controllers
+            shape.seed,
+            settings=shape.settings,
+            brokers=shape.brokers,
+            controllers=shape.controllers,
+            node_settings={broker: {"broker.rack": rack} for broker, rack in shape.racks.items()},
         )
         self._world = self._cluster.world
+        self._world.through_bytes = shape.through_bytes
         self._begun_ms = self._world.now_ms
         self._outcome = Outcome(shape.seed)
         self._history = History(self._cluster, shape)
         self._checkers = [checker(self._history) for checker in checkers]
         self._faults = Faults(self._cluster, shape, self._note)
+        self._history.failing_disks = self._faults.failing_disks
+        self._wishes = Wishes(self._history)
+        self._next_numbers: dict[str, int] = {}
         self._told = 0
         self._is_sending = True
 
@@ -114,14 +133,24 @@ class _Run:
         self._is_sending = False
         self._faults.end()
         self._become_well()
+        if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
+            self._go_on_without(self._shape.absent)
+            self._become_well()
         self._world.run_for(SETTLE_MS)
         for checker in self._checkers:
             checker.at_end()
 
     def _after_step(self, process: Process) -> None:
+        if process.host.name in self._faults.failing_disks:
+            with _looked_at(process):
+                self._look(process)
+        else:
+            self._look(process)
+        self._note_told()
+
+    def _look(self, process: Process) -> None:
         for checker in self._checkers:
             checker.after_step(process)
-        self._note_told()
 
     # --- clients ---
 
@@ -132,6 +161,7 @@ class _Run:
             configs = {
                 "min.insync.replicas": str(topic.min_insync_replicas),
                 "internal.segment.bytes": str(topic.segment_bytes),
+                "unclean.leader.election.enable": str(topic.may_lose).lower(),
             }
             if topic.flush_messages is not None:
                 configs["flush.messages"] = str(topic.flush_messages)
@@ -151,22 +181,25 @@ class _Run:
             )
             producer = Producer(world, wanted.name, brokers, settings)
             self._history.producers.append(producer)
-            self._send_on(producer, wanted, 0)
+            self._next_numbers[producer.name] = 0
+            self._send_on(producer, wanted)
         for number, (topic, index) in enumerate(self._shape.consumers):
-            consumer = Consumer(world, f"c{number}", brokers)
+            rack = f"rack-{number % 3}" if self._shape.racks else ""
+            consumer = Consumer(world, f"c{number}", brokers, rack)
             self._history.consumers.append(consumer)
             self._read_on(consumer, topic, index)
         begun_ms = world.now_ms
-        for at_ms, action in self._shape.admin:
-            world.at(begun_ms + at_ms, lambda action=action: self._administer(action))  # type: ignore[misc]
+        for wish in self._shape.admin:
+            world.at(begun_ms + wish.at_ms, lambda wish=wish: self._administer(wish))  # type: ignore[misc]
 
-    def _send_on(self, producer: Producer, wanted: ProducerShape, number: int) -> None:
+    def _send_on(self, producer: Producer, wanted: ProducerShape) -> None:
         if not self._is_sending:
             return
-        if len(producer.unsettled) < 50:
+        if producer.waiting_count < MOST_WAITING:
+            number = self._next_numbers[producer.name]
+            self._next_numbers[producer.name] = number + 1
             producer.send(wanted.topic, wanted.partition, f"{wanted.name}.{number}")
-            number += 1
-        producer.after(wanted.interval_ms, lambda: self._send_on(producer, wanted, number))
+        producer.after(wanted.interval_ms, lambda: self._send_on(producer, wanted))
 
     def _read_on(self, consumer: Consumer, topic: str, index: int) -> None:
         def read(_: FetchAnswer) -> None:
@@ -175,22 +208,30 @@ class _Run:
 
         consumer.read_on(topic, index, read)
 
-    def _administer(self, action: str) -> None:
+    def _administer(self, wish: AdminShape) -> None:
         """Something an operator does meanwhile; how it ends is in the trace."""
         if self._faults.is_over:
             return
         self._outcome.operations += 1
-        topic = self._shape.topics[0]
-        self._note(f"admin: {action}")
-        if action == "create":
+        chance = Chance(wish.draw)
+        topic = pick(chance, self._shape.topics)
+        self._note(f"admin: {wish}")
+        if wish.action == "create":
             self._admin.create_topic(SCRATCH, topic.assignment, {}, lambda _: None)
-        elif action == "delete":
+        elif wish.action == "delete":
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=SCRATCH)], timeout_ms=5000)
             self._admin.decide(
                 ApiKey.DELETE_TOPICS, 6, request, lambda one: int(one.responses[0].error_code), lambda _: None
             )
-        elif action == "alter":
+        elif wish.action == "alter":
             self._admin.alter_topic(topic.name, {"retention.ms": "3600000"}, lambda _: None)
+        elif wish.action == "reassign":
+            index = chance.below(len(topic.assignment))
+            rest = list(self._cluster.brokers)
+            factor = min(len(rest), max(topic.min_insync_replicas, 1 + chance.below(4)))
+            replicas = [rest.pop(chance.below(len(rest))) for _ in range(factor)]
+            self._note(f"admin: {topic.name}-{index} to {replicas}")
+            self._admin.reassign(topic.name, index, replicas, lambda _: None)
         else:
             self._admin.elect(0, topic.name, range(len(topic.assignment)), lambda _: None)
 
@@ -198,55 +239,48 @@ class _Run:
 
     def _become_well(self) -> None:
         """Everybody is started again, and within the bound nothing is left to wish for."""
-        deadline_ms = self._world.now_ms + LIVENESS_MS
-        while True:
+        begun_ms = self._world.now_ms
+        has_operator = self._shape.is_beyond_budget
+        while missing := self._wishes.of_all():
             self._faults.start_the_dead()
-            missing = self._missing()
-            if not missing:
-                break
-            if self._world.now_ms >= deadline_ms:
+            waited_ms = self._world.now_ms - begun_ms
+            if waited_ms >= LIVENESS_MS:
                 raise Violation("Liveness", f"{LIVENESS_MS} ms after the last fault: {missing}")
+            if has_operator and waited_ms >= OPERATOR_MS:
+                has_operator = False
+                self._elect_somebody()
             self._world.run_for(100)
-        self._note(f"all is well {self._world.now_ms - deadline_ms + LIVENESS_MS} ms after the last fault")
+        self._note(f"all is well {self._world.now_ms - begun_ms} ms after the last fault")
 
-    def _missing(self) -> str:
-        wishes: Sequence[Callable[[], str]] = (
-            self._who_is_away,
-            self._what_is_not_in_sync,
-            self._what_is_unsettled,
-            self._what_is_unread,
-        )
-        return next(filter(None, (wish() for wish in wishes)), "")
+    def _elect_somebody(self) -> None:
+        """More was lost than replication can bear: an operator decides for what is left."""
+        for topic, index, partition in self._cluster.newest_image().partitions():
+            if partition.leader < 0:
+                self._note(f"admin: elect somebody to lead {topic.name}-{index}, clean or not")
+                self._history.asked_unclean.add(topic.name)
+                self._admin.elect(1, topic.name, [index], lambda _: None)
 
-    def _who_is_away(self) -> str:
-        away = [one for one in self._cluster.node_ids if not self._cluster.is_running(one)]
-        return f"nodes {away} do not serve" if away else ""
+    def _decides_without(self, absent: int) -> bool:
+        voters = self._cluster.process(absent).node.cluster.quorum.voters.ids
+        return len([one for one in voters if one != absent]) * 2 > len(voters)
 
-    def _what_is_not_in_sync(self) -> str:
-        image = self._cluster.newest_image()
-        for topic, index, one in image.partitions():
-            if one.leader < 0 or len(one.isr) < len(one.replicas):
-                return f"{topic.name}-{index} has leader {one.leader}, replicas {one.replicas}, in sync {one.isr}"
-        return ""
-
-    def _what_is_unsettled(self) -> str:
-        for producer in self._history.producers:
-            if producer.unsettled:
-                one = producer.unsettled[0]
-                return f"{producer.name} waits for {len(producer.unsettled)} records, first {one.value} ({one.error})"
-        return ""
-
-    def _what_is_unread(self) -> str:
-        image = self._cluster.newest_image()
-        for (topic, index), consumer in zip(self._shape.consumers, self._history.consumers, strict=True):
-            known = image.topic(topic)
-            assert known is not None
-            leader = self._cluster.process(known.partitions[index].leader)
-            hosted = leader.node.replicas.partitions.get((topic, index))
-            if hosted is None or consumer.position < hosted.log.log_end_offset:
-                end_offset = None if hosted is None else hosted.log.log_end_offset
-                return f"{consumer.name} of {topic}-{index} has read to {consumer.position} of {end_offset}"
-        return ""
+    def _go_on_without(self, absent: int) -> None:
+        """One broker dies and stays away: where enough are left, everything goes on without it."""
+        self._note(f"kill {absent}, for good as far as the others know")
+        self._faults.kept_away = absent
+        self._world.kill(absent)
+        self._is_sending = True
+        for producer, wanted in zip(self._history.producers, self._shape.producers, strict=True):
+            self._send_on(producer, wanted)
+        self._world.run_for(ABSENCE_MS)
+        self._is_sending = False
+        begun_ms = self._world.now_ms
+        while missing := self._wishes.without(absent):
+            if self._world.now_ms - begun_ms >= WITHOUT_ONE_MS:
+                raise Violation("Liveness", f"{WITHOUT_ONE_MS} ms without node {absent}: {missing}")
+            self._world.run_for(100)
+        self._note(f"everything goes on without {absent}")
+        self._faults.kept_away = -1
 
     # --- the trace ---
 
@@ -261,3 +295,15 @@ class _Run:
             self._outcome.seen[one.kind] += 1
             fields = ", ".join(f"{name} {value}" for name, value in one.fields.items())
             self._outcome.trace.append(f"{at_ms - self._begun_ms:>6}  node {node_id}: {one.kind}: {fields}")
+
+
+@contextmanager
+def _looked_at(process: Process) -> Iterator[None]:
+    """Let checkers read disks that fail for their node."""
+    for disk in process.host.disks:
+        disk.is_looked_at = True
+    try:
+        yield
+    finally:
+        for disk in process.host.disks:
+            disk.is_looked_at = False

@@ -8,11 +8,12 @@ is read when its bytes leave, not when the step that made it returns.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tidelog.effects import Close, Effect, Flush, Halt, Reply, Send, Tell, Work
+from tidelog.errors import StorageError
 from tidelog.events import (
     CONNECTION_REFUSED,
     ConnectionClosed,
@@ -23,15 +24,14 @@ from tidelog.events import (
     Request,
     StopRequested,
     Tick,
-    WorkDone,
 )
 from tidelog.outbox import Chance
 from tidelog.sim.clock import Clock
 from tidelog.sim.disk import PowerCut, SimulatedDisk
+from tidelog.sim.jobs import Jobs
 from tidelog.sim.machines import Host, Process
 from tidelog.sim.network import CONTROL, DATA, Connection, Link, Message, Network, Place
-from tidelog.storage import Slice
-from tidelog.wire import frames
+from tidelog.sim.passing import pass_request, pass_response
 
 Answered = Callable[[Any], None]
 """Called with the response, or with None when the connection ended first."""
@@ -47,6 +47,7 @@ class World:
         self.now_ms = start_ms
         self.hosts: dict[int, Host] = {}
         self.network = Network()
+        self.jobs = Jobs(self)
         self.told: list[tuple[int, int, Tell]] = []
         """Everything the nodes told people: time, node, event."""
         self.on_message: Callable[[Message], None] | None = None
@@ -99,7 +100,7 @@ class World:
             self._drop_connections(former)  # a machine that is back resets what it knows nothing of
         process = Process(host)
         host.process = process
-        with self._power(process):
+        with self.power(process):
             boot_id = f"boot {host.boots} of {name}"
             process.node = host.make_node(host.disks, self.chance.bits64(), host.clock.read(self.now_ms), boot_id)
             self._schedule_tick(process)
@@ -113,6 +114,7 @@ class World:
 
     def kill(self, name: int) -> None:
         """As kill -9: the process is gone and the kernel closes its connections; the page cache stays."""
+        self.jobs.cut_short(self.hosts[name].process)
         self._die(name)
         for disk in self.hosts[name].disks:
             disk.kill()
@@ -120,6 +122,7 @@ class World:
     def power_loss(self, name: int) -> None:
         """The machine loses power: what was not flushed is lost or torn, and nobody is told that it is gone."""
         process = self.hosts[name].process
+        self.jobs.cut_short(process)
         if process is not None:
             process.alive = False
         self.hosts[name].boots += 1
@@ -168,7 +171,7 @@ class World:
         local_ms = process.host.clock.read(self.now_ms)
         for disk in process.host.disks:
             disk.now_ms = local_ms
-        with self._power(process):
+        with self.power(process):
             for effect in process.node.step(event, local_ms):
                 if process.alive:
                     self._carry_out(process, effect)
@@ -178,7 +181,7 @@ class World:
             self.on_step(process)
 
     @contextmanager
-    def _power(self, process: Process) -> Iterator[None]:
+    def power(self, process: Process) -> Iterator[None]:
         """Where a disk was told to lose power at a write, the whole machine goes with it."""
         try:
             yield
@@ -211,9 +214,10 @@ class World:
                 self._send(process, effect)
             case Flush():
                 flush = self._disk_of(effect).start_flush(effect)
-                self._later(process, lambda: FlushDone(effect.token, flush.finish()))
+                delay_ms = process.host.disk_delay_ms
+                self._later(process, lambda: FlushDone(effect.token, flush.finish()), delay_ms)
             case Work():
-                self._later(process, lambda: self._work(effect))
+                self.jobs.take(process, effect)
             case Close():
                 connection = process.connections.get(effect.connection_id)
                 if connection is not None:
@@ -225,28 +229,21 @@ class World:
                 for disk in process.host.disks:
                     disk.kill()
 
-    def _later(self, process: Process, outcome: Callable[[], Event]) -> None:
+    def _later(self, process: Process, outcome: Callable[[], Event], delay_ms: int = 0) -> None:
         """The outcome happens, and is told, after a drawn delay; never when the process died meanwhile."""
 
         def happen() -> None:
             if process.alive:
-                with self._power(process):
+                with self.power(process):
                     self.step(process, outcome())
 
-        self.at(self.now_ms + self._delay_ms(), happen)
+        self.at(self.now_ms + self._delay_ms() + delay_ms, happen)
 
     @staticmethod
     def _disk_of(effect: Flush) -> SimulatedDisk:
         disk = effect.storage
         assert isinstance(disk, SimulatedDisk)
         return disk
-
-    @staticmethod
-    def _work(effect: Work) -> WorkDone:
-        try:
-            return WorkDone(effect.token, effect.job(effect.storage, *effect.arguments))
-        except Exception as error:  # as the helper process of the real runtime reports any failure of a job
-            return WorkDone(effect.token, None, str(error))
 
     # --- connections ---
 
@@ -286,10 +283,8 @@ class World:
         if timeout_ms is not None:
             connection.deadlines[slot] = self.now_ms + timeout_ms
             self._watch_deadlines(connection)
-        if self.through_bytes:
-            frame = b"".join(self._bytes(frames.encode_request(api_key, api_version, slot, "sim", body)))
-            versions = connection.process.node.api_versions
-            body = frames.decode_request(memoryview(bytearray(frame[4:])), versions).body
+        supported = connection.process.node.api_versions
+        body = pass_request(api_key, api_version, body, supported, through_bytes=self.through_bytes)
 
         def arrive() -> None:
             event = Request(
@@ -321,11 +316,10 @@ class World:
             sent = body
             if sent is not None:
                 try:
-                    frame = b"".join(self._bytes(frames.encode_response(api_key, api_version, slot, sent)))
-                except ConnectionAbortedError:
+                    sent = pass_response(api_key, api_version, sent, through_bytes=self.through_bytes)
+                except (ConnectionAbortedError, StorageError):
                     self.close(connection, by=connection.process)
                     return
-                _, sent = frames.decode_response(api_key, api_version, memoryview(frame)[4:])
             source, target, _ = connection.to_client.key
             message = None if sent is None else Message(source, target, api_key, api_version, sent, is_request=False)
             self._deliver(connection.to_client, lambda: self._answer(connection, slot, sent), message)
@@ -333,18 +327,6 @@ class World:
         link = connection.to_client
         link.last_at_ms = max(link.last_at_ms, self.now_ms + self._delay_ms())
         self.at(link.last_at_ms, lambda: leave() if link.open else None)
-
-    @staticmethod
-    def _bytes(parts: Sequence[bytes | Slice]) -> list[bytes]:
-        pieces = []
-        for part in parts:
-            if isinstance(part, Slice):
-                if not part.valid:
-                    raise ConnectionAbortedError("the log was cut under a slice")
-                pieces.append(part.read())
-            else:
-                pieces.append(part)
-        return pieces
 
     @staticmethod
     def _answer(connection: Connection, slot: int, body: Any) -> None:

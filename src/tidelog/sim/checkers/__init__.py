@@ -8,12 +8,14 @@ from tidelog.sim.checkers.clients import (
     IdempotentLogsHaveNoDuplicate,
     ReadRecordsStay,
 )
+from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
 from tidelog.sim.checkers.metadata import (
     CommittedMetadataStays,
     EpochsOnlyGrow,
     ImagesConverge,
     LeaderIsInSync,
     OneQuorumLeaderAnEpoch,
+    SnapshotsEqualReplay,
 )
 from tidelog.sim.checkers.nodes import NodesGoOn
 from tidelog.sim.checkers.replicas import (
@@ -24,6 +26,7 @@ from tidelog.sim.checkers.replicas import (
     WatermarkWaitsForMinIsr,
     WatermarkWithinInSyncLogs,
 )
+from tidelog.sim.checkers.story import EventsTellWhatHappened
 
 ALL: tuple[type[Checker], ...] = (
     NodesGoOn,
@@ -36,6 +39,10 @@ ALL: tuple[type[Checker], ...] = (
     EpochsOnlyGrow,
     OneQuorumLeaderAnEpoch,
     CommittedMetadataStays,
+    DecisionsFollowTheRules,
+    LostBytesAreNotTrusted,
+    SnapshotsEqualReplay,
+    EventsTellWhatHappened,
     ImagesConverge,
     ReplicasAreIdentical,
     AcknowledgedRecordsStay,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Protocol
 
 from tidelog.log import names
+from tidelog.sim.checkers.replay import Replay
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer
 from tidelog.sim.machines import Process
@@ -30,14 +31,22 @@ class History:
         self.shape = shape
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self.failing_disks: Container[int] = ()
+        """Nodes that may give up, because their disk is full or fails."""
+        self.asked_unclean: set[str] = set()
+        """Topics for which an operator asked for an unclean election."""
+        self.replay = Replay()
+        """The committed metadata, applied once more by somebody who is no node."""
 
     def partitions(self) -> Sequence[tuple[str, int, tuple[int, ...]]]:
-        """Topic, index and replicas of everything that is written to."""
-        return [
-            (topic.name, index, replicas)
-            for topic in self.shape.topics
-            for index, replicas in enumerate(topic.assignment)
-        ]
+        """Topic, index and replicas of everything that is written to, as the newest metadata has it."""
+        image = self.cluster.newest_image()
+        found = []
+        for topic in self.shape.topics:
+            known = image.topic(topic.name)
+            assert known is not None
+            found += [(topic.name, index, partition.replicas) for index, partition in known.partitions.items()]
+        return found
 
     def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
         """A replica's segments, one after the other, as its disk has them."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tidelog.controller.image import records_for_snapshot
-from tidelog.sim.checkers.base import Checker, History
+from tidelog.quorum import snapshot
+from tidelog.quorum.metadata_log import DIRECTORY as METADATA_DIRECTORY
+from tidelog.quorum.snapshot import BOOTSTRAP, SnapshotId
+from tidelog.sim.checkers.base import Checker, History, Lives
 from tidelog.sim.machines import Process
 from tidelog.wire import codec
 
@@ -91,13 +94,21 @@ class CommittedMetadataStays(Checker):
         offset = max(looked_to if former is process else 0, quorum.log_start_offset)
         end_offset = min(quorum.high_watermark, quorum.log_end_offset)
         self._looked_to[name] = (process, max(offset, end_offset))
-        for batch in quorum._core.log.batches(offset, end_offset) if offset < end_offset else ():
+        image_offset = process.node.cluster.image_offset
+        if image_offset >= quorum.high_watermark:
+            raise self.violated(
+                f"node {name} has applied offset {image_offset} of the metadata, committed to {quorum.high_watermark}"
+            )
+        replay = self.history.replay
+        for batch in quorum.batches(offset, end_offset) if offset < end_offset else ():
             here = (batch.last_offset, batch.partition_leader_epoch, batch.crc)
             known = self._committed.setdefault(batch.base_offset, here)
             if known != here:
                 raise self.violated(
                     f"offset {batch.base_offset} of the metadata: node {name} has {here}, where {known} was committed"
                 )
+            if batch.base_offset == replay.end_offset:
+                replay.feed(batch)
         self._end_offset = max(self._end_offset, end_offset)
 
     def at_end(self) -> None:
@@ -105,6 +116,45 @@ class CommittedMetadataStays(Checker):
             end_offset = self.history.cluster.process(name).node.cluster.quorum.log_end_offset
             if end_offset < self._end_offset:
                 raise self.violated(f"node {name} ends at {end_offset}; {self._end_offset} was committed")
+
+
+class SnapshotsEqualReplay(Checker):
+    """A snapshot holds what its log makes, and whoever begins with one knows what the others know."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._written: dict[int, SnapshotId | None] = {}
+        self._lives = Lives()
+
+    def after_step(self, process: Process) -> None:
+        cluster = process.node.cluster
+        name = process.host.name
+        latest = cluster.quorum.latest_snapshot
+        if latest != self._written.get(name) and latest is not None and latest != BOOTSTRAP:
+            self._written[name] = latest
+            self._look_at_file(process, latest)
+        life = self._lives.of(process)
+        start_offset = cluster.quorum.log_start_offset
+        if cluster.image_offset >= 0 and life.get("start") != start_offset:
+            life["start"] = start_offset  # it has just begun, or loaded another's snapshot
+            known = self.history.replay.images.get(cluster.image_offset + 1)
+            if known is not None and cluster.image != known:
+                raise self.violated(
+                    f"node {name} knows something else at offset {cluster.image_offset} of the metadata"
+                )
+
+    def _look_at_file(self, process: Process, snapshot_id: SnapshotId) -> None:
+        known = self.history.replay.images.get(snapshot_id.end_offset)
+        if known is None:
+            raise self.violated(f"node {process.host.name} has a snapshot {snapshot_id} of what is not committed")
+        path = f"{METADATA_DIRECTORY}/{snapshot_id.file_name}"
+        found = snapshot.read(process.host.disks[0].read_file(path), path).records
+        wanted = [record for record, _ in records_for_snapshot(known)]
+        if found != wanted:
+            raise self.violated(
+                f"snapshot {snapshot_id} of node {process.host.name} has {len(found)} records that differ from the "
+                f"{len(wanted)} that its log makes"
+            )
 
 
 class ImagesConverge(Checker):

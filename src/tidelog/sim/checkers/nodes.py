@@ -22,5 +22,5 @@ class NodesGoOn(Checker):
         self._looked_at = len(told)
         for node_id in self.history.cluster.node_ids:
             other = self.history.cluster.world.hosts[node_id].process
-            if other is not None and other.exit_code:
+            if other is not None and other.exit_code and node_id not in self.history.failing_disks:
                 raise self.violated(f"node {node_id} ended itself with code {other.exit_code}")

@@ -1,0 +1,67 @@
+"""How much a simulated cluster may lose before its promises end.
+
+Some faults lose bytes (power loss, a wiped disk) or leave nobody knowing whether they did (a failing disk: its node
+does not vouch for what it had). They hit at most min.insync.replicas - 1 replicas of a partition until those are in
+sync again, and a minority of the voters. A kill loses nothing and is free. Beyond that replication promises nothing,
+and a loss would say nothing: seeds that go there do not look for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.shape import Shape
+
+
+class Budget:
+    """Who has lost something and is not known to have it again."""
+
+    def __init__(self, cluster: SimulatedCluster, shape: Shape) -> None:
+        self._cluster = cluster
+        self._shape = shape
+        self._lost: dict[int, None] = {}
+
+    def take(self, node_id: int) -> bool:
+        """Whether this node may lose bytes now; if so, it counts as having lost them."""
+        self._forget_the_recovered()
+        lost = {*self._lost, node_id}
+        voters = self._voters()
+        if node_id in voters and len(lost & voters) * 2 >= len(voters):
+            return False
+        if not self._shape.is_beyond_budget and any(
+            node_id in replicas and len(lost & set(replicas)) > most for replicas, most in self._partitions()
+        ):
+            return False
+        self._lost[node_id] = None
+        return True
+
+    def _partitions(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Replicas of each partition whose records must stay, and how many of them may lose bytes at once."""
+        image = self._cluster.newest_image()
+        for topic in self._shape.topics:
+            known = image.topic(topic.name)
+            if known is None or topic.may_lose:
+                continue
+            for partition in known.partitions.values():
+                yield partition.replicas, min(topic.min_insync_replicas, len(partition.replicas)) - 1
+
+    def _voters(self) -> set[int]:
+        """The quorum's voters as the living node with the newest metadata knows them."""
+        clusters = [self._cluster.process(one).node.cluster for one in self._cluster.living()]
+        if not clusters:
+            return set(self._cluster.controllers)
+        return set(max(clusters, key=lambda one: one.image_offset).quorum.voters.ids)
+
+    def _forget_the_recovered(self) -> None:
+        """A node has what it lost again when it runs, every partition it holds counts on it, and it votes."""
+        image = self._cluster.newest_image()
+        partitions = [partition for _, _, partition in image.partitions()]
+        for node_id in list(self._lost):
+            if not self._cluster.is_running(node_id):
+                continue
+            held = [partition for partition in partitions if node_id in partition.replicas]
+            quorum = self._cluster.process(node_id).node.cluster.quorum
+            votes = node_id not in self._cluster.controllers or quorum.is_voter
+            if votes and all(node_id in partition.isr for partition in held):
+                del self._lost[node_id]

@@ -1,0 +1,76 @@
+"""How a message gets from one simulated machine to another: through bytes, as on a wire, or handed over as it is.
+
+Handing over is several times cheaper. It is only right because nobody changes a message after sending it, apart from
+the batches in it: a leader stamps what it was given in place, and slices are read when the bytes leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidelog.storage import Slice
+from tidelog.wire import frames
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+
+def pass_request(
+    api_key: int, api_version: int, body: Any, supported: Mapping[int, tuple[int, int]], *, through_bytes: bool
+) -> Any:
+    """What arrives of a request."""
+    if through_bytes:
+        frame = b"".join(_bytes(frames.encode_request(api_key, api_version, 0, "sim", body)))
+        return frames.decode_request(memoryview(bytearray(frame[4:])), supported).body
+    if api_key == ApiKey.PRODUCE:
+        for topic in body.topic_data:
+            for partition in topic.partition_data:
+                partition.records = memoryview(bytearray(partition.records))
+    return body
+
+
+def pass_response(api_key: int, api_version: int, body: Any, *, through_bytes: bool) -> Any:
+    """What arrives of an answer whose bytes leave now; ConnectionAbortedError when a log was cut under it."""
+    if api_key == ApiKey.FETCH and not through_bytes:
+        return _fetched(body)
+    if api_key == ApiKey.FETCH_SNAPSHOT or through_bytes:
+        frame = b"".join(_bytes(frames.encode_response(api_key, api_version, 0, body)))
+        return frames.decode_response(api_key, api_version, memoryview(frame)[4:])[1]
+    return body
+
+
+def _fetched(body: FetchResponse) -> FetchResponse:
+    """The answer with its slices read; what holds them is not changed, because a node may look at it again."""
+    responses = []
+    for topic in body.responses:
+        partitions = []
+        for partition in topic.partitions:
+            records = partition.records
+            if records is not None:
+                copy = PartitionData.__new__(PartitionData)
+                for name in PartitionData.__slots__:
+                    setattr(copy, name, getattr(partition, name))
+                parts = records if isinstance(records, list) else [records]
+                copy.records = memoryview(b"".join(_bytes(parts)))
+                partition = copy
+            partitions.append(partition)
+        responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions))
+    return FetchResponse(
+        throttle_time_ms=body.throttle_time_ms,
+        error_code=body.error_code,
+        session_id=body.session_id,
+        responses=responses,
+        node_endpoints=body.node_endpoints,
+    )
+
+
+def _bytes(parts: Sequence[Any]) -> list[bytes]:
+    pieces = []
+    for part in parts:
+        if isinstance(part, Slice):
+            if not part.valid:
+                raise ConnectionAbortedError("the log was cut under a slice")
+            pieces.append(part.read())
+        else:
+            pieces.append(part)
+    return pieces
