@@ -12,16 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.clients import confluent
+from tests.clients.compacted import WAIT_S, cleaned_to, last_values, read_all, record
 from tests.clients.conftest import TopicMaker
-from tests.clients.samples import Record
 from tests.support.nodes import PEERS, Node
 from tests.support.processes import wait_until
-from tidelog.log import checkpoints
-from tidelog.runtime.files import DirectoryStorage
 
 NODE_PROPERTIES = {
     "log.cleaner.backoff.ms": "100",
@@ -29,39 +27,6 @@ NODE_PROPERTIES = {
     "log.retention.check.interval.ms": "500",
 }
 COMPACTED = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "internal_segment_bytes": "60000"}
-WAIT_S = 30.0
-
-
-def record(key: bytes | None, value: bytes | None) -> Record:
-    return Record(key, value, int(time.time() * 1000))
-
-
-def cleaned_to(node: Node, topic: str, partition: int = 0) -> int:
-    """What the node's checkpoint says, in Kafka's own format."""
-    storage = DirectoryStorage(str(node.data_directory))
-    return checkpoints.read(storage, checkpoints.CLEANER_OFFSETS).get((topic, partition), 0)
-
-
-def read_all(node: Node, topic: str) -> list[Message]:
-    """Everything in partition 0, however many records that are."""
-    messages: list[Message] = []
-    with confluent.reading(node, [TopicPartition(topic, 0, OFFSET_BEGINNING)], enable_partition_eof=True) as consumer:
-        deadline = time.monotonic() + WAIT_S
-        while time.monotonic() < deadline:
-            for message in consumer.consume(10_000, 0.2):
-                error = message.error()
-                if error is None:
-                    messages.append(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return messages
-                else:
-                    raise KafkaException(error)
-    raise AssertionError(f"the end of {topic} was not reached")
-
-
-def last_values(messages: list[Message]) -> dict[bytes, bytes]:
-    known = {message.key(): message.value() for message in messages}
-    return {key: value for key, value in known.items() if key is not None and value is not None}
 
 
 def test_the_last_value_of_every_key_stays(node: Node, make_topic: TopicMaker) -> None:

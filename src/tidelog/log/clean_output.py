@@ -55,7 +55,7 @@ class Output:
         segment.append(b"".join(self._gathered))
         for batch in self._gathered:
             header = read_header(batch)
-            segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            segment.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             position += header.size
         segment.write_out_chunks()
         self._gathered = []

@@ -174,7 +174,7 @@ class Log(LogFiles):
             aborted: list[AbortedTransaction] = []
             for header in headers[start:end]:
                 last_offset = header.base_offset + header.last_offset_delta
-                segment.note_batch(position, header.length + 12, last_offset, header.max_timestamp)
+                segment.note_batch(position, header.length + 12, last_offset, header.newest_record_timestamp)
                 self._reader.recent.note(header.base_offset, last_offset, position)
                 self.log_end_offset = self.producers.end_offset = last_offset + 1
                 if header.producer_id >= 0:

@@ -280,7 +280,7 @@ class _Opening:
                 break
             if epoch > history.latest:
                 history.assign(epoch, header.base_offset)
-            segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            segment.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             segment.write_out_chunks()
             if header.producer_id >= 0:
                 aborted = replay.note(header, self.producers, 0)

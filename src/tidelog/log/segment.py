@@ -269,7 +269,7 @@ class Segment:
             raise CorruptionError(f"{self.path(names.OFFSET_INDEX_SUFFIX)} points behind the end of the segment")
         for _, header in self.headers_from(position):
             end = header.next_offset
-            if header.max_timestamp > newest[0]:
+            if header.newest_record_timestamp > newest[0]:
                 newest = (header.max_timestamp, header.last_offset)
         self._newest = newest
         return end
@@ -299,7 +299,7 @@ class Segment:
         """Make the offset and time indexes anew from the batches, which are taken to be whole."""
         self.reset_indexes()
         for position, header in scan.headers(self.file, 0, self.size, scan.WALK_BYTES):
-            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+            self.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             self.write_out_chunks()
         self.seal()
 

@@ -126,6 +126,11 @@ class BatchHeader:
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
+    def newest_record_timestamp(self) -> int:
+        """The newest time of its records; -1 when compaction left none, whatever the max timestamp still says."""
+        return self.max_timestamp if self.record_count else -1
+
+    @property
     def has_producer_id(self) -> bool:
         """Whether an idempotent or transactional producer wrote it, so that its sequence counts."""
         return self.producer_id > NO_PRODUCER_ID
