@@ -1,0 +1,140 @@
+"""Apache Kafka's transactional copier, kafka-transactions and DumpLogSegments on our transactions, v1 and v2."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.clients import confluent
+from tests.clients.samples import Record
+from tests.clients.test_bad_input import Raw
+from tests.clients.test_transactions import read_committed
+from tests.interop.toolbox import Toolbox
+from tests.support import java
+from tests.support.nodes import TidelogNode
+from tests.transactions.requests import Requests
+from tidelog.errors import ErrorCode
+
+COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+PROPERTIES = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+RECORDS = 100
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[TidelogNode]:
+    with (
+        tempfile.TemporaryDirectory(prefix="tidelog-") as directory,
+        TidelogNode(Path(directory), properties=PROPERTIES) as started,
+    ):
+        yield started
+
+
+def transactions(toolbox: Toolbox, node: TidelogNode, *words: str) -> list[list[str]]:
+    """The lines of a table that kafka-transactions prints, without its head."""
+    said = toolbox.run(TRANSACTIONS, "--bootstrap-server", node.bootstrap, *words)
+    return [line.split() for line in said.splitlines() if line.strip()][1:]
+
+
+def open_one(node: TidelogNode, topic: str) -> Producer:
+    producer = confluent.producer(node, transactional_id=topic, transaction_timeout_ms=60_000)
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topic, b"x", partition=0)
+    assert producer.flush(20) == 0
+    return producer
+
+
+@pytest.mark.parametrize("level", [2, 0])
+def test_the_java_client_copies_exactly_once(toolbox: Toolbox, node: TidelogNode, level: int) -> None:
+    """Transactions v2, then v1: the client goes by the feature level of the cluster."""
+    way = "upgrade" if level else "downgrade"
+    toolbox.run(FEATURES, "--bootstrap-server", node.bootstrap, way, "--feature", f"transaction.version={level}")
+    source, target = f"source-{level}", f"target-{level}"
+    for topic in (source, target):
+        confluent.create_topic(node, topic)
+    confluent.produce_all(node, source, [Record(None, b"%d" % number, 1) for number in range(RECORDS)])
+    said = java.run_tool(
+        COPIER,
+        *("--broker-list", node.bootstrap, "--input-topic", source, "--input-partition", "0"),
+        *("--output-topic", target, "--consumer-group", source, "--transactional-id", source),
+        *("--transaction-size", "7", "--enable-random-aborts", "--use-group-metadata"),
+    )
+    assert '"stage":"ShutdownComplete"' in said or "ShutdownComplete" in said
+    assert read_committed(node, target, RECORDS) == [str(number) for number in range(RECORDS)]
+    read = toolbox.run(
+        CONSUMER,
+        *("--bootstrap-server", node.bootstrap, "--topic", target, "--from-beginning"),
+        *("--max-messages", str(RECORDS), "--timeout-ms", "20000", "--isolation-level", "read_committed"),
+    )
+    assert [line for line in read.splitlines() if line.isdigit()] == [str(number) for number in range(RECORDS)]
+    (segment,) = (node.data_directory / "__transaction_state-0").glob("*.log")
+    dumped = java.run_tool(DUMP, "--transaction-log-decoder", "--files", str(segment))
+    states = re.findall(rf"key: transaction_metadata::transactionalId={source} .*state=(\w+)", dumped) or re.findall(
+        r'"transactionStatus":(\d)', dumped
+    )
+    assert len(states) > RECORDS // 7, dumped[-3000:]
+    assert "isvalid: false" not in dumped
+    toolbox.run(FEATURES, "--bootstrap-server", node.bootstrap, "upgrade", "--feature", "transaction.version=2")
+
+
+def test_kafka_transactions_sees_what_is_open_and_ends_it(toolbox: Toolbox, node: TidelogNode) -> None:
+    topic = "seen"
+    confluent.create_topic(node, topic)
+    producer = open_one(node, topic)
+    listed = transactions(toolbox, node, "list")
+    assert [row[3] for row in listed if row[0] == topic] == ["Ongoing"]
+    (described,) = transactions(toolbox, node, "describe", "--transactional-id", topic)
+    assert topic in described
+    assert "Ongoing" in described
+    assert f"{topic}-0" in described
+    (known,) = transactions(toolbox, node, "describe-producers", "--topic", topic, "--partition", "0")
+    assert known[-1] == "0", "the offset that it starts at"
+    assert transactions(toolbox, node, "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "0") == []
+    transactions(toolbox, node, "forceTerminateTransaction", "--transactionalId", topic)
+    listed = transactions(toolbox, node, "list")
+    assert "Ongoing" not in [row[3] for row in listed if row[0] == topic]
+    assert read_committed(node, topic, 0) == []
+    del producer
+
+
+def test_kafka_transactions_ends_what_hangs(toolbox: Toolbox, node: TidelogNode) -> None:
+    topic = "hangs"
+    confluent.create_topic(node, topic)
+    requests = Requests(Raw(node).ask, topic, lambda: None)
+    off = {"transaction.partition.verification.enable": "false"}
+    set_on_broker(node, off)
+    assert requests.produce("nobody", 54_321, 3) is ErrorCode.NONE
+    set_on_broker(node, {"transaction.partition.verification.enable": "true"})
+    words = ("find-hanging", "--topic", topic, "--partition", "0", "--max-transaction-timeout", "0")
+    (found,) = transactions(toolbox, node, *words)
+    assert found[:3] == [topic, "0", "54321"]
+    transactions(toolbox, node, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+    assert transactions(toolbox, node, *words) == []
+    confluent.produce_all(node, topic, [Record(None, b"behind it", 1)])
+    assert read_committed(node, topic, 1) == ["behind it"]
+
+
+def set_on_broker(node: TidelogNode, settings: dict[str, str]) -> None:
+    """Change run-time settings of the broker."""
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)
+    client = confluent.admin(node)
+    for outcome in client.incremental_alter_configs([resource]).values():
+        outcome.result(20)
