@@ -147,7 +147,8 @@ class Cluster:
                 node.process.ask_to_stop()
         for node in self.nodes.values():
             if node.process is not None:
-                node.stop(120)
+                node.process.wait(120)  # a second signal would end it at once
+                node.process = None
 
     def end(self) -> None:
         """Kill what runs."""
