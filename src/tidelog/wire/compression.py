@@ -42,7 +42,7 @@ def compress(kind: int, data: Buffer) -> Buffer:
     if kind == Compression.LZ4:
         # Kafka's Java code reads only frames of independent blocks, and the library links them unless told not to.
         compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
-        compressor.compress(data)
+        compressor.compress(bytes(data))
         return bytes(compressor.finish())
     if kind == Compression.ZSTD:
         return bytes(cramjam.zstd.compress(data, level=3))
