@@ -208,14 +208,17 @@ def test_reassignment(operator: Operator) -> None:
     plan = json.loads(proposed.splitlines()[-1])
     assert {broker for each in plan["partitions"] for broker in each["replicas"]} == {2, 3}
     with_file = ("--reassignment-json-file", operator.file("plan.json", plan))
-    said = operator.reassign("--execute", *with_file)
+    said = operator.reassign("--execute", *with_file, "--throttle", "20000000")
     assert "Successfully started partition reassignments for moved-0,moved-1" in said
+    assert "The inter-broker throttle limit was set to 20000000 B/s" in said
     wait_until(
         lambda: operator.reassign("--verify", *with_file).count("is completed") == 2, WAIT_S, "the moves are done"
     )
     moved = {each["partition"]: each["replicas"] for each in plan["partitions"]}
     assert {index: each["replicas"] for index, each in operator.partitions("moved").items()} == moved
     operator.wait_in_sync("moved")
+    left = operator.configs("--describe", "--entity-type", "topics", "--entity-name", "moved")
+    assert "throttled" not in left, "--verify takes the throttle away"
     assert operator.tool("GetOffsetShell", "--topic", "moved").split() == ["moved:0:1000", "moved:1:1000"]
     assert "No partition reassignments found" in operator.reassign("--list")
 

@@ -22,12 +22,15 @@ EXAMPLES = """\
   tidelog reassign start --topic orders --brokers 2,3,4 --dry-run    show the plan and do nothing
   tidelog reassign start --topic orders --brokers 2,3,4 --wait
   tidelog reassign start --plan plan.json
+  tidelog reassign start --plan plan.json --throttle 10000000        at most 10 MB a second on each broker
+  tidelog reassign verify                                            is it done? then the throttle goes
   tidelog reassign list
   tidelog reassign cancel orders:0
 
 A plan is JSON as Kafka's tools write it:
   {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3, 4]}]}
-The first replica of each partition is its preferred leader."""
+The first replica of each partition is its preferred leader. A throttle holds for the replicas that move, on every
+broker that has to do with them, and stays until `verify` (or --wait) finds that everything is done."""
 
 _POLL_SECONDS = 0.1
 
@@ -51,6 +54,19 @@ def configure(parser: Parser) -> None:
     )
     start.add_argument("--dry-run", action="store_true", help="show the plan and do nothing")
     start.add_argument("--wait", action="store_true", help="return when all of it is done, or --timeout is over")
+    start.add_argument(
+        "--throttle",
+        type=positive_integer,
+        metavar="BYTES",
+        help="bytes a second on each broker, for what moves",
+    )
+    verify = add_subcommand(
+        commands,
+        "verify",
+        "say whether anything is still being moved, and take the throttle away when nothing is",
+        "  tidelog reassign verify",
+        _verify,
+    )
     list_ = add_subcommand(
         commands, "list", "show the partitions that are being moved", "  tidelog reassign list --json", _list
     )
@@ -62,7 +78,7 @@ def configure(parser: Parser) -> None:
         _cancel,
     )
     cancel.add_argument("places", metavar="TOPIC[:PARTITION]", nargs="*", type=place, help="default: all under way")
-    for one in (start, list_, cancel):
+    for one in (start, verify, list_, cancel):
         add_cluster(one)
         add_json(one)
 
@@ -73,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _start(arguments: argparse.Namespace) -> int:
+    from tidelog.cli.throttling import remove_throttle, throttle
     from tidelog.client.client import Client
     from tidelog.client.cluster_admin import alter_reassignments
 
@@ -95,11 +112,15 @@ def _start(arguments: argparse.Namespace) -> int:
             else:
                 print(_plan_text(before, plan))
             return Exit.OK
+        if arguments.throttle is not None:
+            throttle(client, before, plan, arguments.throttle)
         outcomes = alter_reassignments(client, plan)
         code = tell_refusals("tidelog reassign start", outcomes)
         begun = {where: plan[where] for where, error in outcomes.items() if error is None}
         if arguments.wait:
             _wait(client, begun, arguments.timeout_ms)
+            if arguments.throttle is not None:
+                remove_throttle(client)
     if arguments.json:
         print_json({"before": _as_kafka(before), "plan": _as_kafka(begun), "done": arguments.wait})
     elif begun:
@@ -119,6 +140,27 @@ def _wait(client: Client, begun: Mapping[TopicPartition, Sequence[int]], timeout
         if time.monotonic() > deadline:
             raise TidelogError(f"not done after {timeout_ms / 1000:g} s: {left[0][0]}-{left[0][1]} is still under way")
         time.sleep(_POLL_SECONDS)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from tidelog.cli.throttling import remove_throttle
+    from tidelog.client.client import Client
+    from tidelog.client.cluster_admin import list_reassignments
+
+    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+        under_way = sorted(list_reassignments(client))
+        freed = [] if under_way else remove_throttle(client)
+    if arguments.json:
+        rows = [{"topic": topic, "partition": partition} for topic, partition in under_way]
+        print_json({"under_way": rows, "throttle_removed": freed})
+        return Exit.FAILED if under_way else Exit.OK
+    for topic, partition in under_way:
+        print(f"{topic}-{partition} is still being moved")
+    if not under_way:
+        print("nothing is being moved")
+    for name in freed:
+        print(f"no longer throttled: {name}")
+    return Exit.FAILED if under_way else Exit.OK
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -29,6 +29,8 @@ MAX_UNDER_WAY = 2
 FIRST_DELAY_MS = 20
 DOUBT_MS = 500
 """About the time a controller takes to replace a leader whose connection broke."""
+HELD_BACK_MS = 100
+"""How often a throttled partition is looked at again."""
 CHANNEL = "replica"
 SIDE_CHANNEL = "replica-side"
 """Questions that must not wait behind a parked fetch."""
@@ -289,8 +291,13 @@ class Fetcher:
                 asked_offset = -1 if copy.told is None else copy.told[0]
                 if records is not None and len(records) and asked_offset == partition.log.log_end_offset:
                     copying.append_from_leader(self._replicas, partition, records)
+                    if self._replicas.throttles.follows_throttled(partition):
+                        self._replicas.throttles.follower.record(len(records))
                 partition.follow_watermark(data.high_watermark, data.log_start_offset)
                 self._moved(copy)
+                if self._replicas.throttles.follower_holds_back(partition, data.high_watermark):
+                    self._set_aside(copy)
+                    self._outbox.after(HELD_BACK_MS, lambda: self._hold_back(copy, data.high_watermark))
         except StorageError as error:
             self._replicas.storage_failed(self._replicas.directory_of(partition).storage, error)
         except (KafkaError, CorruptionError) as error:
@@ -299,6 +306,13 @@ class Fetcher:
                 "replica-fetch-refused", "warning", partition=repr(partition), leader=self._leader_id, reason=str(error)
             )
             self._delay(copy)
+
+    def _hold_back(self, copy: _Copy, high_watermark: int) -> None:
+        """Leave a throttled partition out for as long as more was taken than may be (KIP-73)."""
+        if self._replicas.throttles.follower_holds_back(copy.partition, high_watermark):
+            self._outbox.after(HELD_BACK_MS, lambda: self._hold_back(copy, high_watermark))
+        else:
+            self._take_back(copy)
 
     def _moved(self, copy: _Copy) -> None:
         if copy.told != copy.position():

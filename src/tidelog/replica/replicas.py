@@ -14,6 +14,7 @@ from tidelog.outbox import Outbox
 from tidelog.replica import checkpoints
 from tidelog.replica.directory import LogDirectory, TopicPartition
 from tidelog.replica.partition import Partition, Role, Surroundings
+from tidelog.replica.throttle import ReplicationThrottles
 from tidelog.storage import Storage
 from tidelog.wire.uuids import ZERO_UUID
 
@@ -46,6 +47,12 @@ class Replicas:
         self.moved: dict[Partition, None] = {}
         """Partitions that grew since their positions were last told."""
         self.is_stopping = False
+        self.throttles = ReplicationThrottles(
+            node_id,
+            outbox,
+            lambda: self.config.leader_replication_throttled_rate,
+            lambda: self.config.follower_replication_throttled_rate,
+        )
 
     @property
     def config(self) -> NodeConfig:

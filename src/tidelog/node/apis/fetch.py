@@ -229,6 +229,8 @@ class _Fetch:
         end_offset = self._end_offset(partition)
         if offset >= end_offset:
             return 0
+        if self.follower_id >= 0 and self.node.replicas.throttles.leader_holds_back(partition, self.follower_id):
+            return 0  # its records stay for a later fetch (KIP-73)
         at_least_one = self.size == 0
         if budget <= 0 and not at_least_one:
             return 0
@@ -289,6 +291,10 @@ class _Fetch:
             if not data.error_code:
                 entry.sent_high_watermark = data.high_watermark
                 entry.sent_log_start_offset = data.log_start_offset
+                if self.follower_id >= 0 and data.records and entry.partition is not None:
+                    throttles = self.node.replicas.throttles
+                    if throttles.leads_throttled(entry.partition):
+                        throttles.leader.record(sum(map(len, data.records)))
             key = entry.topic_id if self.by_id else entry.topic
             topic = topics.get(key)
             if topic is None:
