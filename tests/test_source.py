@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import source_rules as rules
-from tidelog.config import NodeConfig, TopicConfig
+from tidelog.config import GroupConfig, NodeConfig, TopicConfig
 from tidelog.config.others import REFUSED, TOPIC_WITHOUT_EFFECT, WITHOUT_EFFECT
 from tools import generate_settings_page
 
@@ -89,7 +89,8 @@ def test_nothing_in_the_tree_belongs_to_one_machine_or_is_left_for_later() -> No
 def test_every_setting_is_documented_and_the_page_is_current() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `([a-z0-9.]+)`", page, re.MULTILINE))
-    settings = {*NodeConfig.SETTINGS, *TopicConfig.SETTINGS, *WITHOUT_EFFECT, *TOPIC_WITHOUT_EFFECT, *REFUSED}
+    given = (*NodeConfig.SETTINGS, *TopicConfig.SETTINGS, *GroupConfig.SETTINGS)
+    settings = {*given, *WITHOUT_EFFECT, *TOPIC_WITHOUT_EFFECT, *REFUSED}
     assert documented - {"broker.id", "super.users"} == settings
     check_generated_page("generate_settings_page.py")
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from tidelog.config.group import GroupConfig
 from tidelog.config.node import NodeConfig
 from tidelog.config.node_settings import NodeSettings
 from tidelog.config.others import (
@@ -43,6 +44,7 @@ one, a value outside its range with the range; nothing is half-applied.
 - **dynamic**: the same, and changed at run time for one broker or for all (`tidelog configs alter`, or any Kafka admin
   client).
 - **topic**: on a topic; what is not given there comes from the broker's setting named in the last column.
+- **group**: on a consumer group (KIP-848), the same.
 - **○** marks a setting that is read and checked but that nothing uses yet.
 """
 
@@ -84,9 +86,10 @@ def is_used(setting: Setting) -> bool:
         return True
     if setting.name == "cleanup.policy" and {"is_compacted", "is_deleted_by_retention"} & read:
         return True
-    if setting.scope is Scope.TOPIC:
+    if setting.scope in (Scope.TOPIC, Scope.GROUP):
         return False
-    return any(setting.name in topic.synonyms and is_used(topic) for topic in TopicConfig.SETTINGS.values())
+    others = (*TopicConfig.SETTINGS.values(), *GroupConfig.SETTINGS.values())
+    return any(setting.name in other.synonyms and is_used(other) for other in others)
 
 
 def default_text(setting: Setting) -> str:
@@ -122,7 +125,8 @@ def row(setting: Setting) -> str:
         doc = "*Tidelog's own.* " + doc
     if setting.internal:
         doc = "*Internal.* " + doc
-    last = ", ".join(f"`{name}`" for name in setting.synonyms) if setting.scope is Scope.TOPIC else setting.scope.value
+    falls_back = setting.scope in (Scope.TOPIC, Scope.GROUP)
+    last = ", ".join(f"`{name}`" for name in setting.synonyms) if falls_back else setting.scope.value
     cells = [
         f"`{setting.name}`{marks}",
         setting.kind.name.lower(),
@@ -161,6 +165,7 @@ def page() -> str:
     for heading, settings in sections().items():
         lines += [f"### {heading[0].upper()}{heading[1:]}", "", *table(settings, "scope")]
     lines += ["## Topics", "", *table(TopicConfig.SETTINGS.values(), "falls back to")]
+    lines += ["## Groups", "", *table(GroupConfig.SETTINGS.values(), "falls back to")]
     lines += ["## Accepted and without effect", "", "They are checked, so that a slip is found, and then not used.", ""]
     lines += ["| name | why |", "|---|---|"]
     others = [*WITHOUT_EFFECT.values(), *TOPIC_WITHOUT_EFFECT.values()]

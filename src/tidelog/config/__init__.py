@@ -14,9 +14,11 @@ from tidelog.config.describe import (
     ConfigSource,
     Synonym,
     describe_cluster_defaults,
+    describe_group,
     describe_node,
     describe_topic,
 )
+from tidelog.config.group import GroupConfig, validate_group_overrides
 from tidelog.config.listeners import Listener, Voter
 from tidelog.config.node import NodeConfig, parse_connection_overrides, validate_node_overrides
 from tidelog.config.properties import format_properties, parse_properties
@@ -26,6 +28,7 @@ from tidelog.config.topic import TopicConfig, validate_topic_overrides
 __all__ = [
     "ConfigEntry",
     "ConfigSource",
+    "GroupConfig",
     "Kind",
     "Listener",
     "NodeConfig",
@@ -35,11 +38,13 @@ __all__ = [
     "TopicConfig",
     "Voter",
     "describe_cluster_defaults",
+    "describe_group",
     "describe_node",
     "describe_topic",
     "format_properties",
     "parse_connection_overrides",
     "parse_properties",
+    "validate_group_overrides",
     "validate_node_overrides",
     "validate_topic_overrides",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from tidelog.config.group import GroupConfig
 from tidelog.config.node import NodeConfig
 from tidelog.config.others import WITHOUT_EFFECT
 from tidelog.config.setting import Kind, Scope, Setting
@@ -20,6 +21,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class Synonym(NamedTuple):
@@ -60,6 +62,25 @@ def describe_topic(
         given: list[Synonym] = []
         if setting.name in overrides:
             given.append(Synonym(setting.name, overrides[setting.name], ConfigSource.DYNAMIC_TOPIC_CONFIG))
+        for name in setting.synonyms:
+            given += _broker_synonyms(NodeConfig.SETTINGS[name], node, broker_overrides, cluster_overrides)
+        entries.append(_entry(setting, given, read_only=False))
+    return entries
+
+
+def describe_group(
+    overrides: Mapping[str, str],
+    node: NodeConfig,
+    broker_overrides: Mapping[str, str],
+    cluster_overrides: Mapping[str, str],
+    names: Iterable[str] | None = None,
+) -> list[ConfigEntry]:
+    """The settings of a consumer group, whether there is one of that name or not."""
+    entries = []
+    for setting in _chosen(GroupConfig.SETTINGS, names):
+        given: list[Synonym] = []
+        if setting.name in overrides:
+            given.append(Synonym(setting.name, overrides[setting.name], ConfigSource.DYNAMIC_GROUP_CONFIG))
         for name in setting.synonyms:
             given += _broker_synonyms(NodeConfig.SETTINGS[name], node, broker_overrides, cluster_overrides)
         entries.append(_entry(setting, given, read_only=False))

@@ -45,9 +45,11 @@ class Scope(StrEnum):
     """In the properties file, and changed at run time for one broker or for all."""
     TOPIC = "topic"
     """On a topic; what is not given there comes from the broker's setting of the same meaning."""
+    GROUP = "group"
+    """On a consumer group; else the same."""
 
 
-NODE, DYNAMIC, TOPIC = Scope.NODE, Scope.DYNAMIC, Scope.TOPIC
+NODE, DYNAMIC, TOPIC, GROUP = Scope.NODE, Scope.DYNAMIC, Scope.TOPIC, Scope.GROUP
 
 _BITS = {Kind.SHORT: 15, Kind.INT: 31, Kind.LONG: 63}
 _WANTED = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tidelog.config import NodeConfig
 from tidelog.coordination.coordinator import Coordinator
@@ -28,14 +28,25 @@ TOPIC = "__consumer_offsets"
 class Groups:
     """All groups that this node looks after."""
 
-    def __init__(self, outbox: Outbox, replicas: Replicas, config: Callable[[], NodeConfig], topics: Topics) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        replicas: Replicas,
+        config: Callable[[], NodeConfig],
+        topics: Topics,
+        overrides: Callable[[str], Mapping[str, str]],
+    ) -> None:
         self.topics = topics
+        self._overrides = overrides
+        """What was set on a group."""
         self._outbox = outbox
         self._config = config
         self.coordinator: Coordinator[GroupsState] = Coordinator(TOPIC, replicas, self._make_state)
 
     def _make_state(self, index: int) -> GroupsState:
-        return GroupsState(self._outbox, self._config, self.topics, lambda: self.coordinator.shards[index])
+        return GroupsState(
+            self._outbox, self._config, self.topics, lambda: self.coordinator.shards[index], self._overrides
+        )
 
     def state_of(self, group_id: str) -> GroupsState:
         """The state with a group; raises what a client is told when that is not here or not read yet."""

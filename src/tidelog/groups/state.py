@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidelog.config import NodeConfig
+from tidelog.config import GroupConfig, NodeConfig
 from tidelog.coordination.shard import Answer, KeyAndValue, Shard
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.groups import records
@@ -42,8 +42,14 @@ class GroupsState:
     """What a shard keeps. Requests are decided by the modules beside this one, which write through `write`."""
 
     def __init__(
-        self, outbox: Outbox, config: Callable[[], NodeConfig], topics: Topics, shard: Callable[[], Shard]
+        self,
+        outbox: Outbox,
+        config: Callable[[], NodeConfig],
+        topics: Topics,
+        shard: Callable[[], Shard],
+        overrides: Callable[[str], Mapping[str, str]],
     ) -> None:
+        self._overrides = overrides
         self.outbox = outbox
         self.topics = topics
         self.groups: dict[str, Group] = {}
@@ -59,6 +65,10 @@ class GroupsState:
     def config(self) -> NodeConfig:
         """The settings in force now."""
         return self._config()
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """What is in force for one group."""
+        return GroupConfig.from_overrides(self._overrides(group_id), self._config())
 
     # --- writing ---
 
@@ -85,7 +95,8 @@ class GroupsState:
                 answer(code)
 
         try:
-            self._shard().write(content, finished, **batch)
+            codec = self.config.offsets_topic_compression_codec
+            self._shard().write(content, finished, compression=codec, **batch)
         except KafkaError as error:
             self._waiting -= 1
             raise KafkaError(FAILED_WRITES.get(error.code, error.code), error.message) from None

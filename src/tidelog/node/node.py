@@ -15,7 +15,7 @@ from typing import Any
 from tidelog.config import NodeConfig
 from tidelog.controller.controller import Controller
 from tidelog.controller.delta import ImageDelta
-from tidelog.controller.image import MetadataImage
+from tidelog.controller.image import GROUP_RESOURCE, MetadataImage
 from tidelog.controller.levels import SUPPORTED_FEATURES
 from tidelog.effects import Effect
 from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, StorageError
@@ -150,7 +150,13 @@ class Node:
         self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
         self.internal_topics = InternalTopics(self)
         self.group_topics = GroupTopics(lambda: self.cluster.image)
-        self.groups = Groups(self.outbox, self.replicas, lambda: self.broker.config, self.group_topics)
+        self.groups = Groups(
+            self.outbox,
+            self.replicas,
+            lambda: self.broker.config,
+            self.group_topics,
+            lambda group_id: self.cluster.image.config(GROUP_RESOURCE, group_id),
+        )
         self.broker.coordinators[OFFSETS_TOPIC] = self.groups.coordinator
         self.transaction_links = TransactionLinks(self)
         self.verification = Verification(self)

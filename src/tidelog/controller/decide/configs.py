@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs 0-1 (KIP-339) and AlterConfigs 0-2: settings of topics, of brokers, of all brokers at once.
+"""IncrementalAlterConfigs 0-1 (KIP-339) and AlterConfigs 0-2: settings of topics, brokers, all brokers, and groups.
 
 One resource changes as a whole or not at all. With eligible leader replicas, min.insync.replicas has more rules, as in
 Kafka: no broker has one of its own, the cluster's cannot be removed, and changing one forgets the ELRs that rest on it.
@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tidelog.config import Kind, NodeConfig, TopicConfig, validate_node_overrides, validate_topic_overrides
+from tidelog.config import (
+    Kind,
+    NodeConfig,
+    TopicConfig,
+    validate_group_overrides,
+    validate_node_overrides,
+    validate_topic_overrides,
+)
 from tidelog.controller.decide.create_topics import MAX_CONFIG_LENGTH
 from tidelog.controller.decide.decision import MIN_INSYNC_REPLICAS, Context, Decision
 from tidelog.controller.image import (
@@ -42,7 +49,7 @@ def decide_incremental(
         code, message = ErrorCode.NONE, None
         try:
             _check_resource(image, resource, counts[resource])
-            _change(image, decision, resource, _incremental_changes(image, resource, each.configs, context))
+            _change(image, decision, resource, _incremental_changes(image, resource, each.configs, context), context)
         except KafkaError as error:
             code, message = error.code, error.message or None
         decision.response.responses.append(
@@ -70,7 +77,7 @@ def decide_legacy(image: MetadataImage, request: alter_configs.AlterConfigsReque
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Null value not supported for: " + ",".join(changes))
             for name in image.config(*resource):
                 changes.setdefault(name, None)
-            _change(image, decision, resource, changes)
+            _change(image, decision, resource, changes, context)
         except KafkaError as error:
             code, message = error.code, error.message or None
         decision.response.responses.append(
@@ -109,7 +116,10 @@ def _check_resource(image: MetadataImage, resource: Resource, times: int) -> Non
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "Log levels are not kept in the metadata; set them where the node is started."
         )
-    elif kind in (CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
+    elif kind == GROUP_RESOURCE:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    elif kind == CLIENT_METRICS_RESOURCE:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Settings of resource type {kind} are not served.")
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
@@ -157,7 +167,7 @@ def _edited_list(
     return ",".join(entries)
 
 
-def _change(image: MetadataImage, decision: Decision, resource: Resource, changes: Changes) -> None:
+def _change(image: MetadataImage, decision: Decision, resource: Resource, changes: Changes, context: Context) -> None:
     kind, resource_name = resource
     current = image.config(*resource)
     wanted = dict(current)
@@ -176,8 +186,13 @@ def _change(image: MetadataImage, decision: Decision, resource: Resource, change
     # Only what this request sets is judged: an odd setting from an old log must not stand in the way of another.
     given = {name: value for name, value in changes.items() if value is not None}
     try:
-        validate_topic_overrides(given) if kind == TOPIC_RESOURCE else validate_node_overrides(given)
-        if kind == TOPIC_RESOURCE:
+        if kind == GROUP_RESOURCE:
+            validate_group_overrides(given, context.config)
+            validate_group_overrides(wanted, context.config)
+        elif kind == BROKER_RESOURCE:
+            validate_node_overrides(given)
+        else:
+            validate_topic_overrides(given)
             known = {name: value for name, value in wanted.items() if name in TopicConfig.SETTINGS}
             validate_topic_overrides(known)
     except ConfigError as error:

@@ -95,7 +95,8 @@ class Plan:
         """When the next target may be made: the first one at once."""
         if self.group.assignment_epoch == 0:
             return 0
-        return self.group.assignment_timestamp_ms + self.state.config.group_consumer_assignment_interval_ms
+        interval_ms = self.state.group_config(self.group.group_id).consumer_assignment_interval_ms
+        return self.group.assignment_timestamp_ms + interval_ms
 
     def assign(self) -> None:
         """Make the target of the group's epoch, and write down what differs."""

@@ -256,7 +256,7 @@ def _answer(
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=state.config.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=state.group_config(request.group_id).consumer_heartbeat_interval_ms,
     )
     if request.is_full or before.assigned != after.assigned:
         response.assignment = AssignmentMessage(

@@ -20,9 +20,10 @@ RETRY_MS = 1_000
 
 def keep_alive(state: GroupsState, group: ConsumerGroup, member: ConsumerMember) -> None:
     """A sign of life: the session runs from now."""
-    timeout_ms = state.config.group_consumer_session_timeout_ms
     if member.classic is not None:
         timeout_ms = member.classic.session_timeout_ms
+    else:
+        timeout_ms = state.group_config(group.group_id).consumer_session_timeout_ms
     _watch(state, group, member.member_id, timeout_ms)
 
 

@@ -1,11 +1,12 @@
-"""DescribeConfigs, versions 1 to 4: topic and broker settings with their sources (KIP-226, KIP-569 type and text)."""
+"""DescribeConfigs, versions 1 to 4: settings of topics, brokers and groups with their sources (KIP-226, KIP-569)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidelog.config import ConfigEntry, describe_cluster_defaults, describe_node, describe_topic
+from tidelog.config import ConfigEntry, describe_cluster_defaults, describe_group, describe_node, describe_topic
+from tidelog.controller.image import GROUP_RESOURCE
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.events import Request
 from tidelog.wire.api_table import ApiKey
@@ -61,6 +62,12 @@ def _describe(node: Node, resource: DescribeConfigsResource) -> Sequence[ConfigE
         return describe_node(
             node.broker.static_config, node.broker.broker_overrides, node.broker.cluster_overrides, names
         )
+    if resource.resource_type == GROUP_RESOURCE:
+        if not resource.resource_name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        broker = node.broker
+        overrides = node.image.config(GROUP_RESOURCE, resource.resource_name)
+        return describe_group(overrides, broker.static_config, broker.broker_overrides, broker.cluster_overrides, names)
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here")
 
 
