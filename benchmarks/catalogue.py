@@ -13,6 +13,7 @@ from benchmarks.figures.latency import Latency
 from benchmarks.figures.memory import Memory
 from benchmarks.figures.start_up import StartUp
 from benchmarks.figures.throughput import Throughput
+from benchmarks.figures.transactions import Transactions
 from benchmarks.model import AnyBenchmark
 
 BENCHMARKS: tuple[AnyBenchmark, ...] = (
@@ -27,6 +28,7 @@ BENCHMARKS: tuple[AnyBenchmark, ...] = (
     ClusterMemory,
     ClusterThroughput,
     ClusterLatency,
+    Transactions,
     ClusterPartitions,
     ClusterGrowth,
 )
