@@ -223,6 +223,29 @@ def test_reassignment(operator: Operator) -> None:
     assert "No partition reassignments found" in operator.reassign("--list")
 
 
+def test_a_reassignment_with_a_throttle(operator: Operator) -> None:
+    operator.make("throttled", "1:2")
+    operator.write("throttled", 3_000, 1, size=1_000)
+    plan = {"version": 1, "partitions": [{"topic": "throttled", "partition": 0, "replicas": [1, 3]}]}
+    with_file = ("--reassignment-json-file", operator.file("throttled.json", plan))
+    said = operator.reassign("--execute", *with_file, "--throttle", "1000")
+    assert "inter-broker throttle limit was set to 1000 B/s" in said
+    broker = operator.configs("--describe", "--entity-type", "brokers", "--entity-name", "3")
+    assert "follower.replication.throttled.rate=1000" in broker
+    topic = operator.configs("--describe", "--entity-type", "topics", "--entity-name", "throttled")
+    assert "leader.replication.throttled.replicas=0:1,0:2" in topic
+    assert "follower.replication.throttled.replicas=0:3" in topic
+    assert "is still in progress" in operator.reassign("--verify", *with_file), "3 MB would take most of an hour"
+    operator.reassign("--execute", *with_file, "--additional", "--throttle", "100000000")
+    wait_until(
+        lambda: "is completed" in operator.reassign("--verify", *with_file), WAIT_S, "the move is done, let loose"
+    )
+    assert sorted(operator.partitions("throttled")[0]["isr"]) == [1, 3]
+    left = operator.configs("--describe", "--entity-type", "brokers", "--entity-name", "3")
+    left += operator.configs("--describe", "--entity-type", "topics", "--entity-name", "throttled")
+    assert "throttled.r" not in left, "verify takes the throttle off"
+
+
 def test_a_reassignment_that_hangs_is_cancelled(operator: Operator) -> None:
     operator.make("stuck", "1:2")
     operator.write("stuck", 100, 1)

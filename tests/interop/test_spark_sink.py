@@ -1,0 +1,42 @@
+"""The sink and `mirror` against Apache Kafka: the tests of tests/spark with its broker in place of ours."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.conftest import make_topic
+from tests.spark import test_sink
+from tests.spark.conftest import scratch, spark
+from tests.spark.sink_faults import MOMENTS, one_node, run_with_fault
+from tests.spark.test_sink import *  # noqa: F403 - the very same tests
+from tests.support.nodes import KafkaNode, Node
+
+__all__ = ["make_topic", "scratch", "spark"]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    """Apache Kafka."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka-") as directory,
+        KafkaNode(Path(directory), properties=test_sink.NODE_PROPERTIES) as started,
+    ):
+        yield started
+
+
+FAULTS = [
+    *(("driver", step, when) for step, when in MOMENTS),
+    *(("executor", "write", when) for when in ("before", "after")),
+    *(("broker", step, "before") for step in ("write", "ledger", "end")),
+    ("broker", "end", "after"),
+]
+
+
+@pytest.mark.parametrize(("victim", "step", "when"), FAULTS)
+def test_kills_lose_and_duplicate_nothing(tmp_path: Path, victim: str, step: str, when: str) -> None:
+    with one_node(KafkaNode, tmp_path / "node") as stage:
+        run_with_fault(stage, tmp_path, victim, step, when)
