@@ -149,6 +149,38 @@ def test_a_producer_id_without_epochs_left_is_replaced_by_the_end_of_a_transacti
     assert cluster.committed_values(0) == [b"last", b"first"]
 
 
+@pytest.mark.parametrize("epoch", [0, 32_766])
+def test_a_producer_ahead_of_the_markers_is_told_to_wait_and_not_fenced(epoch: int) -> None:
+    """Transactions v2: the answer to EndTxn has the identity of the next transaction, before this one is complete."""
+    cluster = Three(seed=15)
+    producer = cluster.init()
+    if epoch:
+        producer = with_epoch(cluster, producer, epoch)
+    first = cluster.coordinator()
+    far = next(one for one in cluster.node_ids if one != first) - 1
+    cluster.write(producer, V2, far, b"one")
+    cluster.world.kill(far + 1)
+    following = cluster.end(producer, V2, commit=True)
+    assert following.code is ErrorCode.NONE
+    cluster.wait_for_state("PrepareCommit")
+    identity = (ID, following.producer_id, following.epoch)
+    busy = ErrorCode.CONCURRENT_TRANSACTIONS
+    assert cluster.requests.add(*identity, first - 1) == [busy]
+    assert cluster.requests.verify(*identity, first - 1) == [busy]
+    assert cluster.requests.end(*identity, False, version=V2.end).code is busy
+    assert cluster.requests.init(*identity).code is busy
+    assert cluster.requests.end(ID, producer.producer_id, producer.epoch, True, version=V2.end).code is busy
+    assert cluster.requests.end(ID, producer.producer_id, producer.epoch, False, version=V2.end).code is (
+        ErrorCode.INVALID_TXN_STATE
+    )
+    cluster.world.start(far + 1)
+    cluster.wait_for_state("CompleteCommit")
+    cluster.write(following, V2, far, b"two")
+    cluster.end(following, V2, commit=True)
+    cluster.wait_for_state("CompleteCommit")
+    assert cluster.committed_values(far) == [b"one", b"two"]
+
+
 # --- markers ---
 
 

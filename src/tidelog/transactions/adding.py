@@ -12,12 +12,15 @@ def add_partitions(
     state: TransactionsState, request: AddPartitions, reply: CodeReply, *, may_wait: bool = True
 ) -> None:
     """Answer when it is on record that the transaction reaches these partitions: their markers will be written."""
-    transaction = _check(state, request)
+    transaction = _find(state, request)
     if transaction.is_prepared:
+        # Before all else: the producer may have the id that it will have when this one is complete.
         if not may_wait:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         _wait(state, request, reply)
-    elif transaction.state is State.ONGOING and request.partitions <= transaction.partitions:
+        return
+    _check(transaction, request)
+    if transaction.state is State.ONGOING and request.partitions <= transaction.partitions:
         state.when_committed(reply)
     else:
         state.save(transaction.with_partitions(request.partitions, state.outbox.now_ms), reply)
@@ -27,9 +30,10 @@ def verify_partitions(state: TransactionsState, request: AddPartitions, reply: P
     """Say of each partition whether the transaction is open and has it: what a leader asks before it takes records of a
     producer that adds partitions itself.
     """
-    transaction = _check(state, request)
+    transaction = _find(state, request)
     if transaction.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    _check(transaction, request)
     found = {
         partition: ErrorCode.NONE if partition in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in request.partitions
@@ -37,15 +41,17 @@ def verify_partitions(state: TransactionsState, request: AddPartitions, reply: P
     state.when_committed(lambda code: reply({partition: own or code for partition, own in found.items()}))
 
 
-def _check(state: TransactionsState, request: AddPartitions) -> Transaction:
+def _find(state: TransactionsState, request: AddPartitions) -> Transaction:
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-    transaction = state.find(request.transactional_id)
+    return state.find(request.transactional_id)
+
+
+def _check(transaction: Transaction, request: AddPartitions) -> None:
     if transaction.producer_id != request.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.producer_epoch != request.producer_epoch:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    return transaction
 
 
 def _wait(state: TransactionsState, request: AddPartitions, reply: CodeReply) -> None:

@@ -35,12 +35,12 @@ def end(state: TransactionsState, request: End, reply: ProducerReply, *, fresh_i
     transaction = state.find(request.transactional_id)
     is_v2 = request.client_version >= EPOCH_BUMP_VERSION
     is_repeat = is_v2 and _is_repeat(transaction, request)
+    if is_v2 and _is_next(transaction, request):
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if transaction.producer_id != request.producer_id and not is_repeat:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if request.producer_epoch != transaction.producer_epoch and not is_repeat:
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"epoch {transaction.producer_epoch} is in use")
-    if is_v2 and transaction.is_prepared and not is_repeat:
-        raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if not _is_to_be_written(transaction, request, is_repeat, is_v2):
         _answer(state, transaction, reply)
         return
@@ -79,6 +79,16 @@ def _is_repeat(transaction: Transaction, request: End) -> bool:
         and request.producer_epoch == EPOCH_MAX - 1
         and transaction.producer_epoch == 0
     )
+
+
+def _is_next(transaction: Transaction, request: End) -> bool:
+    """Whether this ends the transaction after the one that is being ended: its producer is ahead of the markers."""
+    identity = (request.producer_id, request.producer_epoch)
+    if not transaction.is_prepared:
+        return False
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        return identity == (transaction.next_producer_id, 0)
+    return identity == (transaction.producer_id, transaction.producer_epoch)
 
 
 def _is_to_be_written(transaction: Transaction, request: End, is_repeat: bool, is_v2: bool) -> bool:

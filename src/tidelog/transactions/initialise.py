@@ -33,11 +33,12 @@ def initialise(
             _with_fresh_id(state, request, reply, may_wait)
             return
         transaction = Transaction(request.transactional_id, fresh_id, NO_EPOCH, request.timeout_ms)
+    elif transaction.is_prepared:
+        _wait(state, request, reply, may_wait)
+        return
     elif not _may_go_on(transaction, request):
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{request.transactional_id!r} has another producer now")
-    if transaction.is_prepared:
-        _wait(state, request, reply, may_wait)
-    elif transaction.state is State.ONGOING:
+    if transaction.state is State.ONGOING:
         _fence(state, transaction, request, reply, may_wait)
     elif is_exhausted(transaction.producer_epoch) and request.producer_epoch in (NO_EPOCH, transaction.producer_epoch):
         if fresh_id is None:
