@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.current
 # More arguments for pytest: make test ARGS="-k log -x"
 ARGS ?=
+# What the producers of the demo wait for: all, or 1 to see what that loses.
+ACKS ?= all
 # How long the long tests run, in minutes.
 MINUTES ?= 60
 
@@ -33,8 +35,8 @@ $(STAMP): requirements/dev.txt requirements/java.txt pyproject.toml tools/set_up
 	@$(PYTHON) tools/set_up.py $(VENV) --java-home "$(MACHINE_JAVA_HOME)"
 	@touch $@
 
-demo: setup ## start a node, write, read back with Spark, print what happened
-	@$(BIN)/python -m examples.demo $(ARGS)
+demo: setup ## three nodes, producers, a lake, a leader that dies: was anything lost? (ACKS=1: something is)
+	@$(BIN)/python -m examples.demo --acks $(ACKS) $(ARGS)
 
 test: setup ## the tests
 	@$(BIN)/python -m pytest $(ARGS)

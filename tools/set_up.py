@@ -166,6 +166,15 @@ def install_java(python: Path, java_home: str) -> None:
     wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
+def fetch_jars(python: Path) -> None:
+    """The jars of Delta and Avro, into the cache beside the tree. All else works without them: they may be missing."""
+    command = [str(python), str(ROOT / "tools" / "fetch_lake_jars.py")]
+    environment = os.environ | {"JAVA_HOME": str(python.parent.parent)}
+    done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL, env=environment)
+    if done.returncode != 0:
+        print("make setup: going on without; land to Delta needs them (tidelog pipeline fetch brings them)", flush=True)
+
+
 def main() -> None:
     """Make the environment current; running it again does little."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -179,6 +188,7 @@ def main() -> None:
     install_lock(python, ROOT / "requirements" / "dev.txt")
     install_tidelog(python)
     install_java(python, arguments.java_home)
+    fetch_jars(python)
 
 
 if __name__ == "__main__":

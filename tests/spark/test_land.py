@@ -37,7 +37,7 @@ class Kept(Silent):
 
 
 def land_once(spark: SparkSession, node: Node, path: Path, progress: Any = None, **options: Any) -> Outcome:
-    given = {"bootstrap": node.bootstrap, "path": str(path), "once": True, "source": "kafka", **options}
+    given = {"bootstrap": node.bootstrap, "path": str(path), "once": True, **options}
     return land.run(spark, land.PIPELINE.options_of(**given), progress or Silent())
 
 

@@ -54,16 +54,16 @@ def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
     finally:
         client.close()
     progress.show(Step(0, note=f"reading {', '.join(topics)}"))
-    log = read_log(spark, options, topics).persist()
-    lake = read_lake(spark, options.lake, topics) if options.lake else None
-    if lake is not None:
-        lake = lake.persist()
+    log = read_log(spark, options, topics)
+    lake, has_bytes = read_lake(spark, options.lake, topics) if options.lake else (None, False)
+    ledger = ledger.where(ledger.topic.isin(topics)).persist()
     try:
-        result = Audit(ledger.where(ledger.topic.isin(topics)), log, lake, epochs, starts, options.gap_over)
+        given = {"lake_has_bytes": has_bytes, "gap_over_ms": options.gap_over}
+        result = Audit(ledger, log, lake, epochs, starts, **given)
         progress.show(Step(result.in_log, note="drawing"))
         return _outcome(result, options, topics)
     finally:
-        log.unpersist()
+        ledger.unpersist()
 
 
 def read_ledger(spark: SparkSession, path: str, progress: Progress) -> DataFrame:
@@ -94,8 +94,8 @@ def read_log(spark: SparkSession, options: Options, topics: list[str]) -> DataFr
     return rows.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
 
 
-def read_lake(spark: SparkSession, path: str, topics: list[str]) -> DataFrame:
-    """Everything that was landed of the topics, in quarantine or not."""
+def read_lake(spark: SparkSession, path: str, topics: list[str]) -> tuple[DataFrame, bool]:
+    """Everything that was landed of the topics, in quarantine or not, and whether its bytes were kept."""
     from pyspark.sql import functions as f
 
     lake = lake_at(spark, path)
@@ -106,7 +106,8 @@ def read_lake(spark: SparkSession, path: str, topics: list[str]) -> DataFrame:
         return table.where(f.col("topic").isin(topics)).select(*findings.PLACE, value.alias("value"))
 
     frames = [narrow(table) for table in tables if table is not None]
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    has_bytes = tables[0] is not None and "value" in tables[0].columns
+    return (frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])), has_bytes
 
 
 class Audit:
@@ -119,15 +120,14 @@ class Audit:
         lake: DataFrame | None,
         epochs: DataFrame,
         starts: DataFrame,
+        *,
+        lake_has_bytes: bool = True,
         gap_over_ms: int = 0,
     ) -> None:
         from pyspark.sql import functions as f
 
-        found = findings.ledger_against_log(ledger, log, starts)
-        if lake is not None:
-            of_the_lake = findings.log_against_lake(log, lake, starts)
-            found = found.unionByName(findings.with_producers(of_the_lake, ledger))
-        found = findings.with_epochs(found, epochs).persist()
+        rows = findings.compare(ledger, log, lake, epochs, starts).persist()
+        found = findings.findings_of(rows, with_lake=lake is not None, with_bytes=lake_has_bytes).persist()
         self.counts: dict[str, int] = {row.kind: row["count"] for row in found.groupBy("kind").count().collect()}
         ranked = found.selectExpr(
             "*", "row_number() over (partition by kind order by topic, partition, offset) as rank"
@@ -139,8 +139,9 @@ class Audit:
             .orderBy("kind", "topic", "partition", "epoch", "producer")
             .collect()
         )
+        self.rows: list[Row] = findings.summary_of(rows).collect()
         found.unpersist()
-        self.rows: list[Row] = findings.summary(ledger, log, lake, epochs).collect()
+        rows.unpersist()
         self.silences: list[Row] = findings.silences(ledger).collect()
         self.gap_over_ms = gap_over_ms
         self.acknowledged = sum(row.acknowledged for row in self.rows)

@@ -49,50 +49,77 @@ def events_of(records: DataFrame) -> DataFrame:
     return parsed.where("kind is not null and time_ms is not null").select(*_names(EVENTS))
 
 
-def leaderships(events: DataFrame, end_ms: int) -> DataFrame:
-    """Who led when (LEADERSHIPS)."""
+def partitions(events: DataFrame) -> DataFrame:
+    """Every partition that something was told of (PARTITIONS)."""
+    from pyspark.sql import functions as f
+
+    made = (
+        events.where("kind = 'topic-created'")
+        .groupBy("topic")
+        .agg(f.max("time_ms").alias("made_ms"), f.max("replication_factor").alias("made"))
+    )
+    counted = f.greatest(f.size("isr"), f.size("previous_isr"), f.size("followers") + 1)
+    changed = f.col("kind").isin("leader-elected", "leader-lost")
+    seen = f.col("kind") == "replica-positions"
+    told = (
+        events.where("topic is not null and partition is not null")
+        .groupBy(*_PLACE)
+        .agg(
+            f.min("time_ms").alias("seen_ms"),
+            f.max(counted).alias("seen"),
+            f.min_by("previous_isr", f.when(f.col("previous_isr").isNotNull(), f.col("time_ms"))).alias("first_isr"),
+            f.min_by(f.struct("previous_leader", "leader_epoch"), f.when(changed, f.col("time_ms"))).alias("before"),
+            f.min_by(f.struct("leader", "leader_epoch"), f.when(seen, f.col("time_ms"))).alias("at_first"),
+        )
+    )
+    leader = f.coalesce("before.previous_leader", "at_first.leader")
+    epoch = f.coalesce(f.col("before.leader_epoch") - 1, "at_first.leader_epoch")
+    return told.join(f.broadcast(made), "topic", "left").select(
+        *_PLACE,
+        f.least("made_ms", "seen_ms").alias("begin_ms"),  # of a null and a number it is the number
+        f.coalesce("made", "seen").cast("int").alias("wanted"),
+        "first_isr",
+        leader.alias("first_leader"),
+        epoch.alias("first_epoch"),
+    )
+
+
+def leaderships(events: DataFrame, known: DataFrame, end_ms: int) -> DataFrame:
+    """Who led when (LEADERSHIPS). `known` is what `partitions` made."""
     from pyspark.sql import functions as f
 
     changes = events.where(f.col("kind").isin("leader-elected", "leader-lost"))
-    columns = [*_PLACE, "leader", "leader_epoch", "time_ms", "reason"]
-    before = changes.groupBy(*_PLACE).agg(
-        f.min_by(f.struct("previous_leader", "leader_epoch"), "time_ms").alias("first")
-    )
-    seen = events.where("kind = 'replica-positions'")
-    watched = seen.groupBy(*_PLACE).agg(f.min_by(f.struct("leader", "leader_epoch"), "time_ms").alias("seen"))
-    known = before.join(watched, _PLACE, "full").join(begins(events), _PLACE)
-    initial = known.select(
+    initial = known.where("first_leader is not null").select(
         *_PLACE,
-        f.coalesce("first.previous_leader", "seen.leader").alias("leader"),
-        f.coalesce(f.col("first.leader_epoch") - 1, "seen.leader_epoch").alias("leader_epoch"),
+        f.col("first_leader").alias("leader"),
+        f.col("first_epoch").alias("leader_epoch"),
         f.col("begin_ms").alias("time_ms"),
         f.lit("").alias("reason"),
     )
-    spans = _spans(initial.unionByName(changes.select(*columns)), ["leader_epoch"], end_ms)
-    return spans.select(*_names(LEADERSHIPS))
+    later = changes.select(*_PLACE, "leader", "leader_epoch", "time_ms", "reason")
+    return _spans(initial.unionByName(later), ["leader_epoch"], end_ms).select(*_names(LEADERSHIPS))
 
 
-def isrs(events: DataFrame, end_ms: int) -> DataFrame:
-    """How many were in sync when (ISRS)."""
+def isrs(events: DataFrame, known: DataFrame, end_ms: int) -> DataFrame:
+    """How many were in sync when (ISRS). `known` is what `partitions` made."""
     from pyspark.sql import functions as f
 
-    changes = events.where(f.col("kind").isin("leader-elected", "leader-lost", "isr-changed"))
-    told = changes.where("previous_isr is not null")
-    before = told.groupBy(*_PLACE).agg(f.min_by("previous_isr", "time_ms").alias("isr"))
-    known = begins(events).join(before, _PLACE, "left").join(wanted(events), _PLACE)
+    changes = events.where(
+        f.col("kind").isin("leader-elected", "leader-lost", "isr-changed") & f.col("isr").isNotNull()
+    )
     # Nothing was told of a partition whose ISR never changed: it is as many as it was made with.
     initial = known.select(
         *_PLACE,
-        "isr",
-        f.coalesce(f.size("isr"), f.col("wanted")).alias("size"),
+        f.col("first_isr").alias("isr"),
+        f.coalesce(f.size("first_isr"), f.col("wanted")).alias("size"),
         f.col("begin_ms").alias("time_ms"),
         f.lit(-1).alias("rank"),
     )
     # An election and a change of the ISR in one moment are one change: what it ended with is told last.
     rank = f.when(f.col("kind") == "isr-changed", 1).otherwise(0).alias("rank")
-    later = changes.where("isr is not null").select(*_PLACE, "isr", f.size("isr").alias("size"), "time_ms", rank)
+    later = changes.select(*_PLACE, "isr", f.size("isr").alias("size"), "time_ms", rank)
     spans = _spans(initial.unionByName(later), ["rank"], end_ms).where("to_ms > from_ms")
-    return spans.join(wanted(events), _PLACE).select(*_names(ISRS))
+    return spans.join(known.select(*_PLACE, "wanted"), _PLACE).select(*_names(ISRS))
 
 
 def positions(events: DataFrame) -> DataFrame:
@@ -102,15 +129,16 @@ def positions(events: DataFrame) -> DataFrame:
     return events.where("kind = 'replica-positions'").select(*[f.col(name) for name in _names(POSITIONS)])
 
 
-def failovers(events: DataFrame, end_ms: int) -> DataFrame:
-    """Changes of leader (FAILOVERS). `still_ms`: from the last time the old leader's high watermark was told to the
-    first time a later one of the new leader was; positions are told once a second, so it is an upper bound.
+def failovers(events: DataFrame, led: DataFrame) -> DataFrame:
+    """Changes of leader (FAILOVERS), from the events and `leaderships`.
+
+    `still_ms`: from the last time the old leader's high watermark was told to the first time the new leader's was.
+    Positions are told once a second, so it is an upper bound.
     """
     from pyspark.sql import functions as f
 
-    spans = leaderships(events, end_ms)
     lost = (
-        spans.where("leader < 0").groupBy(*_PLACE, "to_ms").agg(f.sum(f.expr("to_ms - from_ms")).alias("leaderless_ms"))
+        led.where("leader < 0").groupBy(*_PLACE, "to_ms").agg(f.sum(f.expr("to_ms - from_ms")).alias("leaderless_ms"))
     )
     elected = events.where("kind = 'leader-elected'").select(
         *_PLACE, "time_ms", "previous_leader", "leader", "leader_epoch", "unclean", "reason"
@@ -138,59 +166,31 @@ def truncations(events: DataFrame) -> DataFrame:
     return cut.select(*[f.col(name) for name in _names(TRUNCATIONS)])
 
 
-def health(events: DataFrame, end_ms: int, min_isr: DataFrame) -> DataFrame:
+def health(in_sync: DataFrame, led: DataFrame, cut: DataFrame, min_isr: DataFrame) -> DataFrame:
     """How long each partition was without leader, without some replica, and below min.insync.replicas (HEALTH).
 
-    `min_isr` has a row (topic, least) for each topic that has such a setting.
+    From `isrs`, `leaderships` and `truncations`; `min_isr` has a row (topic, least) for each topic with such a setting.
     """
     from pyspark.sql import functions as f
 
     length = f.col("to_ms") - f.col("from_ms")
-    spans = isrs(events, end_ms).join(f.broadcast(min_isr), "topic", "left")
-    replicated = spans.groupBy(*_PLACE).agg(
-        f.sum(length).alias("watched_ms"),
-        f.sum(f.when(f.col("size") < f.col("wanted"), length).otherwise(0)).alias("under_replicated_ms"),
-        f.sum(f.when(f.col("size") < f.coalesce("least", f.lit(1)), length).otherwise(0)).alias("under_min_isr_ms"),
-    )
-    led = (
-        leaderships(events, end_ms)
+    replicated = (
+        in_sync.join(f.broadcast(min_isr), "topic", "left")
         .groupBy(*_PLACE)
         .agg(
-            f.sum(f.when(f.col("leader") < 0, length).otherwise(0)).alias("leaderless_ms"),
-            (f.count_if(f.col("reason") != "") - f.count_if((f.col("reason") != "") & (f.col("leader") < 0))).alias(
-                "elections"
-            ),
+            f.sum(length).alias("watched_ms"),
+            f.sum(f.when(f.col("size") < f.col("wanted"), length).otherwise(0)).alias("under_replicated_ms"),
+            f.sum(f.when(f.col("size") < f.coalesce("least", f.lit(1)), length).otherwise(0)).alias("under_min_isr_ms"),
         )
     )
-    cut = truncations(events).groupBy(*_PLACE).agg(f.sum("records").alias("truncated"))
-    joined = replicated.join(led, _PLACE, "left").join(cut, _PLACE, "left")
+    leaderless = f.col("leader") < 0
+    by_leader = led.groupBy(*_PLACE).agg(
+        f.sum(f.when(leaderless, length).otherwise(0)).alias("leaderless_ms"),
+        f.count_if((f.col("reason") != "") & ~leaderless).alias("elections"),
+    )
+    thrown = cut.groupBy(*_PLACE).agg(f.sum("records").alias("truncated"))
+    joined = replicated.join(by_leader, _PLACE, "left").join(thrown, _PLACE, "left")
     return joined.na.fill(0).orderBy(*_PLACE).select(*_names(HEALTH))
-
-
-def begins(events: DataFrame) -> DataFrame:
-    """Since when each partition is known: topic, partition, begin_ms."""
-    from pyspark.sql import functions as f
-
-    made = events.where("kind = 'topic-created'").groupBy("topic").agg(f.max("time_ms").alias("made_ms"))
-    seen = (
-        events.where("topic is not null and partition is not null")
-        .groupBy(*_PLACE)
-        .agg(f.min("time_ms").alias("seen_ms"))
-    )
-    begin = f.least("made_ms", "seen_ms").alias("begin_ms")  # of a null and a number it is the number
-    return seen.join(made, "topic", "left").select(*_PLACE, begin)
-
-
-def wanted(events: DataFrame) -> DataFrame:
-    """How many replicas each partition has: as its topic was made, or the most that were ever seen."""
-    from pyspark.sql import functions as f
-
-    made = events.where("kind = 'topic-created'").groupBy("topic").agg(f.max("replication_factor").alias("made"))
-    counted = f.greatest(f.size("isr"), f.size("previous_isr"), f.size("followers") + 1)
-    seen = (
-        events.where("topic is not null and partition is not null").groupBy(*_PLACE).agg(f.max(counted).alias("seen"))
-    )
-    return seen.join(made, "topic", "left").select(*_PLACE, f.coalesce("made", "seen").cast("int").alias("wanted"))
 
 
 def _spans(rows: DataFrame, then_by: list[str], end_ms: int) -> DataFrame:

@@ -6,7 +6,6 @@ Between ledger and log a record is known by its value, which each producer sends
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidelog.ledger import ACKNOWLEDGED
@@ -48,117 +47,112 @@ ALLOWED = {"unasked": "in the log, though its producer was not told so (a retry,
 PLACE = ("topic", "partition", "offset")
 
 
-def ledger_against_log(ledger: DataFrame, log: DataFrame, starts: DataFrame) -> DataFrame:
-    """What the producers were told and what the log holds."""
+def compare(
+    ledger: DataFrame, log: DataFrame, lake: DataFrame | None, epochs: DataFrame, starts: DataFrame
+) -> DataFrame:
+    """Everything side by side, one row for each thing that the three know of, with its leader epoch.
+
+    Columns: those of the ledger (`told` is the offset its producer was told), `offset` (null: not in the log), `at`
+    (where it is or was said to be), `copy` (1 for the first of a value), `is_there` (some copy is where it was told to
+    be), `before` (the sequence in front of it in the log), `times` and `landed` (how often it was landed, and as what).
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     key = ["topic", "partition", "value"]
-    acknowledged = ledger.where(f.col("outcome") == ACKNOWLEDGED)
-    kept = acknowledged.join(starts, ["topic", "partition"], "left").where(
-        f.col("start").isNull() | (f.col("offset") < 0) | (f.col("offset") >= f.col("start"))
+    rows = log.join(ledger.withColumnRenamed("offset", "told"), key, "full")
+    rows = rows.withColumn("is_stored", f.col("offset").isNotNull())
+    by_value = Window.partitionBy("topic", "value", "is_stored").orderBy("partition", "offset")
+    rows = rows.withColumn("copy", f.row_number().over(by_value)).withColumn(
+        "first_at", f.first("offset").over(by_value)
     )
-    lost = _finding(kept.join(log, key, "left_anti"), "lost", f.concat(f.lit("told offset "), "offset"))
-
-    stored = log.join(ledger.withColumnRenamed("offset", "told"), key)
-    at_told = log.select("topic", "partition", "value", f.col("offset"))
-    moved = acknowledged.where(f.col("offset") >= 0).join(log.select(*key).distinct(), key, "left_semi")
-    moved = moved.join(at_told, [*key, "offset"], "left_anti")
-    moved = _finding(moved, "moved", f.concat(f.lit("told offset "), "offset", f.lit(", it is elsewhere")))
-
-    by_value = Window.partitionBy("topic", "value").orderBy("partition", "offset")
-    copies = stored.withColumn("copy", f.row_number().over(by_value)).withColumn(
-        "one", f.first("offset").over(by_value)
+    by_place = Window.partitionBy(*key, "is_stored")
+    rows = rows.withColumn("is_there", f.max(f.col("offset").eqNullSafe(f.col("told"))).over(by_place))
+    by_producer = Window.partitionBy("topic", "partition", "producer", "is_stored", f.col("copy") == 1).orderBy(
+        "offset"
     )
-    duplicated = _finding(copies.where("copy > 1"), "duplicated", f.concat(f.lit("first at offset "), "one"))
-
-    by_producer = Window.partitionBy("topic", "partition", "producer").orderBy("offset")
-    firsts = copies.where("copy = 1").withColumn("before", f.lag("sequence").over(by_producer))
-    reordered = _finding(firsts.where("before > sequence"), "reordered", f.concat(f.lit("behind sequence "), "before"))
-
-    foreign = _finding(log.join(ledger.select(*key), key, "left_anti"), "unexpected", f.lit(""))
-    told = f.concat(
-        f.lit("outcome "), "outcome", f.when(f.col("error") != "", f.concat(f.lit(": "), "error")).otherwise("")
-    )
-    unasked = _finding(stored.where(f.col("outcome") != ACKNOWLEDGED), "unasked", told)
-    return _union(lost, moved, duplicated, reordered, foreign, unasked)
+    rows = rows.withColumn("before", f.lag("sequence").over(by_producer))
+    if lake is None:
+        rows = rows.withColumn("times", f.lit(None).cast("bigint")).withColumn("landed", f.lit(None).cast("string"))
+    else:
+        counted = lake.groupBy(*PLACE).agg(f.count("*").alias("times"), f.first("value").alias("landed"))
+        rows = rows.join(counted, list(PLACE), "full").withColumn("is_stored", f.coalesce("is_stored", f.lit(False)))
+    rows = rows.withColumn("at", f.when(f.col("told") >= 0, f.coalesce("offset", "told")).otherwise(f.col("offset")))
+    return _with_epochs(rows, epochs).join(f.broadcast(starts), ["topic", "partition"], "left")
 
 
-def log_against_lake(log: DataFrame, lake: DataFrame, starts: DataFrame) -> DataFrame:
-    """What the log holds and what was landed."""
+def findings_of(rows: DataFrame, *, with_lake: bool, with_bytes: bool = True) -> DataFrame:
+    """What is wrong, and what is worth telling, in what `compare` made (FINDINGS)."""
     from pyspark.sql import functions as f
 
-    place = list(PLACE)
-    missing = _finding(log.join(lake.select(*place), place, "left_anti"), "not landed", f.lit(""))
-    counts = lake.groupBy(*place).agg(f.count("*").alias("times"), f.first("value").alias("value"))
-    twice = _finding(counts.where("times > 1"), "landed twice", f.concat("times", f.lit(" times")))
-    kept = lake.join(starts, ["topic", "partition"], "left").where(
-        f.col("start").isNull() | (f.col("offset") >= f.col("start"))
+    column = f.col
+    stored, acknowledged = column("is_stored"), column("outcome") == ACKNOWLEDGED
+    sent, first = stored & column("producer").isNotNull(), column("copy") == 1
+    kept = column("start").isNull() | column("at").isNull() | (column("at") >= column("start"))
+    told = f.concat(f.lit("told offset "), column("told").cast("string"))
+    error = f.when(column("error") != "", f.concat(f.lit(": "), "error")).otherwise("")
+    found = [
+        _when(~stored & acknowledged & kept, "lost", told),
+        _when(sent & first & acknowledged & (column("told") >= 0) & ~column("is_there"), "moved", told),
+        _when(sent & ~first, "duplicated", f.concat(f.lit("first at offset "), column("first_at").cast("string"))),
+        _when(
+            sent & first & (column("before") > column("sequence")),
+            "reordered",
+            f.concat(f.lit("behind sequence "), column("before").cast("string")),
+        ),
+        _when(stored & column("producer").isNull(), "unexpected", f.lit("")),
+        _when(sent & first & ~acknowledged, "unasked", f.concat(f.lit("outcome "), "outcome", error)),
+    ]
+    if with_lake:
+        times, landed = column("times"), column("landed")
+        found += [
+            _when(stored & times.isNull(), "not landed", f.lit("")),
+            _when(times > 1, "landed twice", f.concat(times.cast("string"), f.lit(" times"))),
+            _when(~stored & times.isNotNull() & kept, "landed unexpected", f.lit("")),
+        ]
+        differs = stored & times.isNotNull() & ~landed.eqNullSafe(column("value"))
+        shown = f.concat(f.lit("landed as "), f.coalesce(f.substring(landed, 1, 80), f.lit("null")))
+        found += [_when(differs, "landed differently", shown)] if with_bytes else []
+    each = rows.withColumn("found", f.explode(f.array_compact(f.array(*found))))
+    value = f.coalesce("value", "landed").alias("value")
+    return each.select(
+        "found.kind",
+        "topic",
+        "partition",
+        "epoch",
+        "producer",
+        "sequence",
+        f.col("at").alias("offset"),
+        value,
+        "found.detail",
     )
-    foreign = _finding(kept.join(log.select(*place), place, "left_anti"), "landed unexpected", f.lit(""))
-    both = lake.withColumnRenamed("value", "landed").join(log, place)
-    different = _finding(
-        both.where(f.col("landed").isNotNull() & ~f.col("landed").eqNullSafe(f.col("value"))),
-        "landed differently",
-        f.concat(f.lit("landed as "), f.substring("landed", 1, 80)),
-    )
-    return _union(missing, twice, foreign, different)
 
 
-def with_producers(findings: DataFrame, ledger: DataFrame) -> DataFrame:
-    """Fill in who sent a record, for findings that know its value only."""
+def summary_of(rows: DataFrame) -> DataFrame:
+    """How many were acknowledged, are in the log and were landed, by partition, epoch and producer (SUMMARY)."""
     from pyspark.sql import functions as f
 
-    who = ledger.select(
-        "topic", "partition", "value", f.col("producer").alias("sender"), f.col("sequence").alias("number")
+    is_acknowledged = (f.col("outcome") == ACKNOWLEDGED) & (f.col("copy") == 1)
+    counted = rows.groupBy("topic", "partition", "epoch", "producer").agg(
+        f.count_if(is_acknowledged).alias("acknowledged"),
+        f.count_if("is_stored").alias("in_log"),
+        f.count_if(f.col("is_stored") & f.col("times").isNotNull()).alias("landed"),
     )
-    return (
-        findings.join(who, ["topic", "partition", "value"], "left")
-        .withColumn("producer", f.coalesce("producer", "sender"))
-        .withColumn("sequence", f.coalesce("sequence", "number"))
-        .select(*_names(FINDINGS))
-    )
+    return counted.orderBy("topic", "partition", "epoch", "producer").select(*_names(SUMMARY))
 
 
-def with_epochs(rows: DataFrame, epochs: DataFrame) -> DataFrame:
+def _with_epochs(rows: DataFrame, epochs: DataFrame) -> DataFrame:
     """Fill in the leader epoch that an offset belongs to now; null above the end of the log."""
     from pyspark.sql import functions as f
 
-    named = epochs.select(
-        f.col("topic").alias("t"), f.col("partition").alias("p"), f.col("epoch").alias("found"), "first", "end"
-    )
+    named = epochs.withColumnRenamed("topic", "t").withColumnRenamed("partition", "p")
     holds = (
         (f.col("topic") == f.col("t"))
         & (f.col("partition") == f.col("p"))
-        & (f.col("offset") >= f.col("first"))
-        & (f.col("offset") < f.col("end"))
+        & (f.col("at") >= f.col("first"))
+        & (f.col("at") < f.col("end"))
     )
-    joined = rows.drop("epoch").join(f.broadcast(named), holds, "left")
-    names = [*rows.columns, *([] if "epoch" in rows.columns else ["epoch"])]
-    return joined.withColumnRenamed("found", "epoch").select(*names)
-
-
-def summary(ledger: DataFrame, log: DataFrame, lake: DataFrame | None, epochs: DataFrame) -> DataFrame:
-    """How many records were acknowledged, are in the log and were landed, by partition, epoch and producer."""
-    from pyspark.sql import functions as f
-
-    who = ledger.select("topic", "partition", "value", "producer")
-    stored = log.join(who.dropDuplicates(["topic", "partition", "value"]), ["topic", "partition", "value"], "left")
-    counted = [
-        ledger.where(f.col("outcome") == ACKNOWLEDGED).select(*PLACE, "producer", f.lit("acknowledged").alias("what")),
-        stored.select(*PLACE, "producer", f.lit("in_log").alias("what")),
-    ]
-    if lake is not None:
-        landed = stored.join(lake.select(*PLACE).distinct(), list(PLACE), "left_semi")
-        counted.append(landed.select(*PLACE, "producer", f.lit("landed").alias("what")))
-    everything = with_epochs(reduce(lambda one, other: one.unionByName(other), counted), epochs)
-
-    def times(what: str) -> Column:
-        return f.count_if(f.col("what") == what).alias(what)
-
-    grouped = everything.groupBy("topic", "partition", "epoch", "producer")
-    rows = grouped.agg(times("acknowledged"), times("in_log"), times("landed"))
-    return rows.orderBy("topic", "partition", "epoch", "producer").select(*_names(SUMMARY))
+    return rows.join(f.broadcast(named), holds, "left").drop("t", "p", "first", "end")
 
 
 def silences(ledger: DataFrame) -> DataFrame:
@@ -176,19 +170,11 @@ def silences(ledger: DataFrame) -> DataFrame:
     return longest.orderBy(f.desc_nulls_last("length_ms"), "topic", "partition")
 
 
-def _finding(rows: DataFrame, kind: str, detail: Column) -> DataFrame:
-    """Rows as findings: what they do not know is null."""
+def _when(condition: Column, kind: str, detail: Column) -> Column:
+    """A finding where the condition holds, else nothing."""
     from pyspark.sql import functions as f
 
-    columns = [f.lit(kind).alias("kind"), f.lit(None).cast("int").alias("epoch"), detail.cast("string").alias("detail")]
-    columns += [f.col(name) for name in (*PLACE, "value")]
-    for name, data_type in (("producer", "string"), ("sequence", "bigint")):
-        columns.append(f.col(name) if name in rows.columns else f.lit(None).cast(data_type).alias(name))
-    return rows.select(*columns).select(*_names(FINDINGS))
-
-
-def _union(*frames: DataFrame) -> DataFrame:
-    return reduce(lambda one, other: one.unionByName(other), frames)
+    return f.when(condition, f.struct(f.lit(kind).alias("kind"), detail.alias("detail")))
 
 
 def _names(columns: str) -> list[str]:

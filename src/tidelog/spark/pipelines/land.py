@@ -51,7 +51,12 @@ def settings(options: Options) -> dict[str, str]:
 
 
 def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
-    """Check everything that can be checked, then stream until the end, or until it is stopped."""
+    """Check everything that can be checked, then stream until the end, or until Ctrl-C or SIGTERM."""
+    return stream(spark, options, progress, lambda: False)
+
+
+def stream(spark: SparkSession, options: Options, progress: Progress, is_over: Callable[[], bool]) -> Outcome:
+    """The same for a program that says itself when it is over; a batch that has begun is finished by the next run."""
     named = words(options.topics)
     if bool(named) == bool(options.pattern):
         raise ConfigError("land reads --topics or --pattern: name one of them")
@@ -68,7 +73,7 @@ def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
         follower = Follower(progress, ends, to_the_end=options.once)
         try:
             with stopped_by_signals():
-                follower.follow(*job.start())
+                follower.follow(job.start(), is_over)
         except KeyboardInterrupt:
             if options.once:
                 raise

@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import KafkaError
@@ -47,10 +47,10 @@ class Follower:
         """Batches that had records in them."""
         return sum(1 for rows in self._seen.values() if rows)
 
-    def follow(self, *queries: StreamingQuery) -> None:
-        """Until all have ended, or one has failed: then the others are stopped, too."""
+    def follow(self, queries: Sequence[StreamingQuery], is_over: Callable[[], bool]) -> None:
+        """Until all have ended, one has failed, or it is over: then those that go on are stopped."""
         try:
-            while any(query.isActive for query in queries):
+            while any(query.isActive for query in queries) and not is_over():
                 time.sleep(POLL_S)
                 if any(query.exception() is not None for query in queries):
                     return

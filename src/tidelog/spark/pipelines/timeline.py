@@ -90,14 +90,18 @@ class Timeline:
         self.end_ms: int = end_ms or span.end
         self.least = least
         frame = told.sparkSession.createDataFrame(list(least.items()), "topic string, least int")
+        known = events.partitions(told).persist()
+        led = events.leaderships(told, known, self.end_ms).persist()
+        in_sync = events.isrs(told, known, self.end_ms).persist()
+        cut = events.truncations(told)
         self.tables = {
             "events": told,
-            "leaderships": events.leaderships(told, self.end_ms),
-            "isrs": events.isrs(told, self.end_ms),
+            "leaderships": led,
+            "isrs": in_sync,
             "positions": events.positions(told),
-            "failovers": events.failovers(told, self.end_ms),
-            "truncations": events.truncations(told),
-            "health": events.health(told, self.end_ms, frame),
+            "failovers": events.failovers(told, led),
+            "truncations": cut,
+            "health": events.health(in_sync, led, cut, frame),
         }
         self.leaderships = self.tables["leaderships"].orderBy("topic", "partition", "from_ms").collect()
         self.isrs = self.tables["isrs"].orderBy("topic", "partition", "from_ms").collect()
