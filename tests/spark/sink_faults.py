@@ -5,21 +5,29 @@ begin    InitProducerId: the driver takes the id, what was open is aborted
 write    Produce: an executor's rows
 ledger   TxnOffsetCommit: the number of the batch becomes part of the transaction
 end      EndTxn: the driver commits
+
+victim   who is killed
+driver   the driver with all it started
+executor the process that wrote; at the driver's steps, all that write
+broker   the one that was asked: the leader that is written to, or the coordinator
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.clients import confluent
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from tests.spark import sink_judge
 from tests.spark.sink_job import ROWS
 from tests.spark.sink_proxy import (
@@ -29,39 +37,133 @@ from tests.spark.sink_proxy import (
     TXN_OFFSET_COMMIT,
     ProxiedClient,
     Proxy,
+    Traps,
     descendants,
 )
 from tests.support.nodes import Node
 from tests.support.ports import free_ports
+from tests.support.processes import wait_until
+from tidelog.verify.cluster import LocalCluster
 
 STEPS = {"begin": INIT_PRODUCER_ID, "write": PRODUCE, "ledger": TXN_OFFSET_COMMIT, "end": END_TXN}
+MOMENTS = [(step, when) for step in STEPS for when in ("before", "after")]
 PARTITIONS = 3
 TOPIC = "counted"
 TRANSACTIONAL_ID = "counting"
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
+@dataclass
+class Stage:
+    """A cluster behind proxies, and how to kill one of its brokers and bring it back."""
+
+    proxies: list[Proxy]
+    traps: Traps
+    judge_bootstrap: str
+    kill: Callable[[int], None]
+    """By the port that a broker listens on."""
+    revive: Callable[[], None]
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        """What the query is told."""
+        return ",".join(f"127.0.0.1:{proxy.port}" for proxy in self.proxies)
+
+    def kill_and_revive(self, broker_port: int) -> None:
+        """Kill a broker now and start it again in a while, for which nobody waits."""
+        self.kill(broker_port)
+
+        def start() -> None:
+            time.sleep(1.0)  # long enough for clients to notice and, where there are others, for an election
+            self.revive()
+
+        self.threads.append(threading.Thread(target=start))
+        self.threads[-1].start()
+
+    def settle(self) -> None:
+        """All brokers are back."""
+        for thread in self.threads:
+            thread.join(120)
+
+
 @contextmanager
-def proxied(peer: type[Node], directory: Path) -> Iterator[tuple[Node, Proxy]]:
-    """A node that is reached through a proxy only."""
+def one_node(peer: type[Node], directory: Path) -> Iterator[Stage]:
+    """A node that is reached through a proxy only; it leads and coordinates everything."""
     port, client_port = free_ports(2)
-    properties = {
-        "listeners": "",
+    node = peer(directory, client_port=client_port)
+    node.properties |= {
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
     }
-    node = peer(directory, client_port=client_port, properties=properties)
-    node.properties["listeners"] = node.base_properties()["listeners"]
-    with node, Proxy(port, client_port) as proxy:
-        confluent.create_topic(node, TOPIC, PARTITIONS)
-        yield node, proxy
+    traps = Traps()
+    with node, Proxy(port, client_port, traps) as proxy:
+        create_topic(proxy.port, 1)
+        stage = Stage([proxy], traps, node.bootstrap, lambda _port: node.kill(), lambda: _started(node))
+        try:
+            yield stage
+        finally:
+            stage.settle()
+
+
+def _started(node: Node) -> None:
+    node.start()
+
+
+@contextmanager
+def three_nodes(directory: Path) -> Iterator[Stage]:
+    """Three nodes of Tidelog, each behind its own proxy; leaders and coordinators are different ones."""
+    cluster = LocalCluster(str(directory), 3, settings={"offsets.topic.num.partitions": "3"})
+    traps = Traps()
+    with contextlib.ExitStack() as opened:
+        proxies = []
+        for node_id, port in zip(cluster.node_ids, free_ports(3), strict=True):
+            plan = cluster.plan_of(node_id)
+            assert plan.port is not None
+            properties = Path(plan.properties_path)
+            properties.write_text(
+                properties.read_text().replace(
+                    f"advertised.listeners=PLAINTEXT://127.0.0.1:{plan.port}",
+                    f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
+                )
+            )
+            assert f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}" in properties.read_text()
+            proxies.append(opened.enter_context(Proxy(port, plan.port, traps)))
+        opened.enter_context(cluster)
+        cluster.start()
+        create_topic(proxies[0].port, 3)
+        by_port = {cluster.plan_of(node_id).port: node_id for node_id in cluster.node_ids}
+
+        def kill(broker_port: int) -> None:
+            cluster.kill(by_port[broker_port])
+
+        stage = Stage(proxies, traps, cluster.bootstrap, kill, lambda: cluster.start(*cluster.down))
+        try:
+            yield stage
+        finally:
+            stage.settle()
+
+
+def create_topic(port: int, replicas: int) -> None:
+    """Make the topic, once the cluster lets us."""
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+
+    def is_made() -> bool:
+        with contextlib.suppress(Exception):
+            request = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=replicas)
+            admin.create_topics([request], request_timeout=5)[TOPIC].result(10)
+        with contextlib.suppress(Exception):
+            return TOPIC in admin.list_topics(timeout=5).topics
+        return False
+
+    wait_until(is_made, 120, f"{TOPIC} is made")
 
 
 class Job:
     """The query of sink_job.py as a process tree."""
 
-    def __init__(self, bootstrap: str, checkpoint: Path, last_batch: int, log: Path, master: str = "local[2]") -> None:
+    def __init__(self, bootstrap: str, checkpoint: Path, last_batch: int, log: Path, master: str) -> None:
         self.log = log
         self._out = log.open("ab")
         environment = dict(os.environ) | {
@@ -80,10 +182,8 @@ class Job:
     def kill(self) -> None:
         """The driver and all it started, at once, as when a machine is gone."""
         for pid in descendants(self.process.pid):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
     def wait(self, timeout_s: float = 900.0) -> int:
         """Its exit code; its output when it does not end."""
@@ -101,8 +201,7 @@ class Job:
 
 
 def run_with_fault(
-    node: Node,
-    proxy: Proxy,
+    stage: Stage,
     directory: Path,
     victim: str,
     step: str,
@@ -111,51 +210,56 @@ def run_with_fault(
     master: str = "local[2]",
     batches: int = 3,
     skip: int = 1,
+    executors_of: Callable[[], list[int]] | None = None,
 ) -> str:
     """Run the query to its last batch, with one kill on the way; restart what does not restart itself. Its output."""
-    bootstrap = f"127.0.0.1:{proxy.port}"
     log = directory / "job.log"
-    job = Job(bootstrap, directory / "checkpoint", batches - 1, log, master)
-    restarted: list[threading.Thread] = []
+    job = Job(stage.bootstrap, directory / "checkpoint", batches - 1, log, master)
 
     def kill(client: ProxiedClient) -> None:
         if victim == "driver":
             job.kill()
-        elif victim == "executor":
-            kill_executor(client, job.process.pid)
+        elif victim == "broker":
+            stage.kill_and_revive(client.broker_port)
+        elif executors_of is not None:
+            kill_all(executors_of())
         else:
-            node.kill()
-            restarted.append(_start_again(node))
+            kill_executor(client, job.process.pid)
 
-    trap = proxy.trap(STEPS[step], when, kill, skip=skip)
+    trap = stage.traps.set(STEPS[step], when, kill, skip=skip)
     try:
         code = job.wait()
         assert trap.sprung.wait(5), f"no {step} came:\n{job.text()[-4000:]}"
-        for thread in restarted:
-            thread.join(120)
+        stage.settle()
         if code != 0:
             assert victim == "driver" or "failed:" in job.text(), job.text()[-4000:]
-            job = Job(bootstrap, directory / "checkpoint", batches - 1, log, master)
+            job = Job(stage.bootstrap, directory / "checkpoint", batches - 1, log, master)
             assert job.wait() == 0, job.text()[-4000:]
     finally:
         job.kill()
-    found = sink_judge.read_committed(node.bootstrap, TOPIC, PARTITIONS)
-    count = len(found)
-    assert count >= batches * ROWS
-    assert count % ROWS == 0, f"part of a batch: {count}"
-    sink_judge.require_counted_once(found, PARTITIONS, count)
+    require_exactly_once(stage, batches)
     return job.text()
+
+
+def require_exactly_once(stage: Stage, batches: int) -> None:
+    """Whole batches, every number once, each where the Java client would put it."""
+    found = sink_judge.read_committed(stage.judge_bootstrap, TOPIC, PARTITIONS)
+    assert len(found) >= batches * ROWS
+    assert len(found) % ROWS == 0, f"part of a batch: {len(found)}"
+    sink_judge.require_counted_once(found, PARTITIONS, len(found))
 
 
 def kill_executor(client: ProxiedClient, driver: int) -> None:
     """The worker that sent the request; where the driver sent it, every Python worker there is."""
     pid = client.pid
-    workers = [pid] if pid != driver else [each for each in descendants(driver) if _is_worker(each)]
-    for each in workers:
-        try:
-            os.kill(each, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    kill_all([pid] if pid != driver else [each for each in descendants(driver) if _is_worker(each)])
+
+
+def kill_all(pids: list[int]) -> None:
+    """SIGKILL, whoever is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _is_worker(pid: int) -> bool:
@@ -163,15 +267,3 @@ def _is_worker(pid: int) -> bool:
         return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-def _start_again(node: Node) -> threading.Thread:
-    """Bring a killed node back while the proxy waits for nobody."""
-
-    def start() -> None:
-        time.sleep(0.5)  # long enough for a client to notice; nothing depends on it
-        node.start()
-
-    thread = threading.Thread(target=start)
-    thread.start()
-    return thread

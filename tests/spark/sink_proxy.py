@@ -2,7 +2,7 @@
 
 The broker advertises the proxy's port, so every connection goes through it, of drivers and executors alike.
 
-    proxy.trap(END_TXN, "after", lambda client: kill(client.pid))
+    traps.set(END_TXN, "after", lambda client: kill(client.pid))
 
 "before" is before the broker has seen the request, which is then not passed on; "after" is when the broker has answered
 and nobody has heard it yet, which the answer then never is.
@@ -25,10 +25,11 @@ PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, TXN_OFFSET_COMMIT = 0, 22, 2
 
 
 class ProxiedClient:
-    """Who sent a request."""
+    """Who sent a request, and to which broker."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, broker_port: int) -> None:
         self.port = port
+        self.broker_port = broker_port
 
     @property
     def pid(self) -> int:
@@ -51,16 +52,41 @@ class Trap:
         self.sprung = threading.Event()
 
 
+class Traps:
+    """The one trap that is set at all doors of a cluster, and what has come through them."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int]] = []
+        """API and version of every request."""
+        self._trap: Trap | None = None
+        self._lock = threading.Lock()
+
+    def set(self, api_key: int, when: str, action: Action, skip: int = 0) -> Trap:
+        """Wait for a request of an API, after `skip` others of it."""
+        self._trap = Trap(api_key, when, action, skip)
+        return self._trap
+
+    def springs(self, api_key: int, version: int) -> Trap | None:
+        """The trap, when this request is the one; it does not spring twice."""
+        with self._lock:
+            self.seen.append((api_key, version))
+            trap = self._trap
+            if trap is None or trap.api_key != api_key:
+                return None
+            if trap.skip:
+                trap.skip -= 1
+                return None
+            self._trap = None
+            return trap
+
+
 class Proxy:
     """One broker's door."""
 
-    def __init__(self, port: int, target_port: int) -> None:
+    def __init__(self, port: int, target_port: int, traps: Traps) -> None:
         self.port = port
-        self.seen: list[tuple[int, int]] = []
-        """API and version of every request."""
-        self._target_port = target_port
-        self._trap: Trap | None = None
-        self._lock = threading.Lock()
+        self.target_port = target_port
+        self.traps = traps
         self._listener = socket.create_server(("127.0.0.1", port))
         self._sockets: set[socket.socket] = set()
         self._closed = False
@@ -77,11 +103,6 @@ class Proxy:
         for each in list(self._sockets):
             _close(each)
 
-    def trap(self, api_key: int, when: str, action: Action, skip: int = 0) -> Trap:
-        """Wait for a request of an API, after `skip` others of it."""
-        self._trap = Trap(api_key, when, action, skip)
-        return self._trap
-
     def _accept(self) -> None:
         while not self._closed:
             try:
@@ -89,7 +110,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self._target_port), timeout=5)
+                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
                 server.settimeout(None)
             except OSError:  # a broker that is down refuses; so does its door
                 _close(client)
@@ -98,7 +119,7 @@ class Proxy:
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets.add(each)
             pending: deque[Trap | None] = deque()
-            who = ProxiedClient(port)
+            who = ProxiedClient(port, self.target_port)
             threading.Thread(target=self._requests, args=(client, server, who, pending), daemon=True).start()
             threading.Thread(target=self._answers, args=(client, server, who, pending), daemon=True).start()
 
@@ -108,8 +129,7 @@ class Proxy:
         with contextlib.suppress(OSError):
             while frame := _read_frame(client):
                 api_key, version = struct.unpack_from(">hh", frame, 4)
-                self.seen.append((api_key, version))
-                trap = self._springs(api_key)
+                trap = self.traps.springs(api_key, version)
                 if trap is not None and trap.when == "before":
                     trap.action(who)
                     trap.sprung.set()
@@ -132,17 +152,6 @@ class Proxy:
                 client.sendall(frame)
         _close(client)
         _close(server)
-
-    def _springs(self, api_key: int) -> Trap | None:
-        with self._lock:
-            trap = self._trap
-            if trap is None or trap.api_key != api_key:
-                return None
-            if trap.skip:
-                trap.skip -= 1
-                return None
-            self._trap = None
-            return trap
 
 
 def _read_frame(source: socket.socket) -> bytes:

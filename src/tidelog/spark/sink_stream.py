@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from pyspark.sql.types import IntegerType
+
 from tidelog.client.shared_transaction import Identity, protocol_of
 from tidelog.errors import ConfigError, KafkaError
 from tidelog.spark import sink_tasks as tasks
@@ -22,7 +24,6 @@ from tidelog.spark.transactions import (
     read_ledger,
     run_in_transaction,
     stage_books,
-    writers_for,
 )
 
 if TYPE_CHECKING:
@@ -191,12 +192,17 @@ class MicroBatchSink:
         speculation = context.getConf().get("spark.speculation", "false") == "true"
         count = None if self.options.topic is None else len(self.run().client.topic(self.options.topic).partitions)
 
+        parallel = int(context.defaultParallelism)
+        # Rows that may go anywhere need no shuffle: as many tasks as run at once, each with partitions of its own.
+        is_free = count is not None and count >= parallel and self.columns in (["value"], ["value", "headers"])
+
         def run(identity: Identity) -> Exclusive:
-            if self._gathered:
-                task = tasks.write_directly(self.options, identity, speculation)
-                results = df.mapInArrow(task, tasks.RESULT_COLUMNS)
+            if self._gathered or is_free:
+                direct = tasks.write_directly(self.options, identity, speculation, parallel if is_free else None)
+                frame = df.coalesce(parallel) if is_free else df
+                results = frame.mapInArrow(direct, tasks.RESULT_COLUMNS)
             else:
-                writers = writers_for(df, count)
+                writers = max(1, parallel if count is None else min(parallel, count))
                 chunks = df.mapInArrow(tasks.gather(self.options, writers), tasks.CHUNK_COLUMNS)
                 deliver = tasks.deliver(self.options, identity, speculation)
                 results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
@@ -229,6 +235,6 @@ def by_partition(df: DataFrame, *, bootstrap_servers: str, topic: str) -> DataFr
     with options.client() as client:
         count = len(client.topic(topic).partitions)
     columns = [name for name in df.columns if name.lower() != "partition"]
-    schema = df.select(*columns).schema.add("partition", "int")
+    schema = df.select(*columns).schema.add("partition", IntegerType())
     placed = df.mapInArrow(tasks.place(options, count), schema)
     return placed.repartitionById(count, "partition")

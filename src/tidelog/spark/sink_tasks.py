@@ -137,6 +137,16 @@ def spread_to_one(task: int) -> Callable[[str, int, int], Any]:
     return spread
 
 
+def spread_over_own(task: int, tasks: int) -> Callable[[str, int, int], Any]:
+    """Rows without a key over the partitions that no other task has: every `tasks`-th from this task's number on."""
+
+    def spread(_topic: str, partition_count: int, rows: int) -> Any:
+        own = np.arange(task, partition_count, tasks, dtype=np.int64)
+        return own[np.arange(rows, dtype=np.int64) * len(own) // rows]
+
+    return spread
+
+
 def _in_good_sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     size = 0
@@ -218,13 +228,15 @@ def deliver(
 
 
 def write_directly(
-    options: SinkOptions, identity: Identity, speculation: bool
+    options: SinkOptions, identity: Identity, speculation: bool, tasks: int | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows to brokers in one go."""
+    """Rows to brokers in one go. `tasks`: how many there are at most, where rows have no keys and may go anywhere."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         def work(client: Client, sender: BatchSender) -> None:
-            send_rows(batches, options, client, sender, spread_to_one(here().task))
+            task = here().task
+            spread = spread_to_one(task) if tasks is None else spread_over_own(task, tasks)
+            send_rows(batches, options, client, sender, spread)
 
         yield _guarded(options, identity, speculation, work)
 

@@ -17,15 +17,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tidelog.client.client import Client, TopicPartition
 from tidelog.client.shared_transaction import FENCED, Identity, Transactions, stable_offsets
 from tidelog.errors import ErrorCode, KafkaError, TidelogError
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 MOST_TURNS = 4
 """How often a batch is begun anew after a task was lost, before the query gives up."""
@@ -185,8 +182,10 @@ class TransactionRun:
                 f"the transaction was open for {open_ms} ms, longer than kafka.transaction.timeout.ms={allowed_ms} "
                 "allows, and the cluster aborted it: make batches smaller or the timeout longer"
             )
-        if error.code in FENCED:
+        if error.code in FENCED and step != "abort":
             return f"{name} was taken over by another query ({error.code.name}): it must have one query at a time"
+        if step == "write":
+            return str(error)
         return f"{name}: {step}: {error.code.name}: {error}"
 
 
@@ -197,6 +196,14 @@ class Exclusive(NamedTuple):
     bytes: int
     partitions: int
     topics: tuple[str, ...] = ()
+
+
+class TaskFailed(SinkError):
+    """A task could not write; the cause is Kafka's."""
+
+    def __init__(self, cause: KafkaError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class TaskRepeated(Exception):
@@ -216,6 +223,9 @@ def run_in_transaction(
         try:
             written = job(identity)
             entry = entry_for(written)
+        except TaskFailed as error:
+            run.abort_quietly(identity)
+            raise SinkError(run.explain("write", error.cause)) from error
         except Exception as error:
             if turn < MOST_TURNS and _is_lost_task(error):
                 run.abort(identity)
@@ -243,6 +253,9 @@ def judge(rows: list[Any], stage_of: Callable[[int], Mapping[str, int]]) -> Excl
 
     failed = [row.message for row in rows if row.outcome == tasks.FAILED]
     if failed:
+        code, _, text = failed[0].partition(": ")
+        if code in ErrorCode.__members__:
+            raise TaskFailed(KafkaError(ErrorCode[code], text))
         raise SinkError(failed[0])
     if any(row.outcome == tasks.REPEATED for row in rows):
         raise TaskRepeated("a task ran again")
@@ -301,9 +314,3 @@ def stage_books(spark_context: Any) -> Callable[[int], Mapping[str, int]]:
         }
 
     return stage_of
-
-
-def writers_for(frame: DataFrame, partition_count: int | None) -> int:
-    """How many tasks deliver: as many as run at once, and no more than there are Kafka partitions."""
-    parallel = int(frame.sparkSession.sparkContext.defaultParallelism)
-    return max(1, parallel if partition_count is None else min(parallel, partition_count))

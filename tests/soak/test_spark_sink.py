@@ -1,0 +1,129 @@
+"""Every kill at every step of the sink's protocol: on one machine, on three nodes, and on a real Spark cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.spark.sink_faults import MOMENTS, PROJECT_ROOT, one_node, run_with_fault, three_nodes
+from tests.spark.sink_proxy import descendants
+from tests.support.nodes import TidelogNode
+from tests.support.ports import free_ports
+from tests.support.processes import wait_until
+
+WAIT_S = 120.0
+SPARK_HOME = Path(pyspark.__file__).parent
+
+
+@pytest.mark.parametrize(("step", "when"), MOMENTS)
+@pytest.mark.parametrize("victim", ["driver", "executor"])
+def test_kills_on_one_machine(tmp_path: Path, victim: str, step: str, when: str) -> None:
+    with one_node(TidelogNode, tmp_path / "node") as stage:
+        run_with_fault(stage, tmp_path, victim, step, when)
+
+
+@pytest.mark.parametrize(("step", "when"), MOMENTS)
+def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str) -> None:
+    with three_nodes(tmp_path / "cluster") as stage:
+        run_with_fault(stage, tmp_path, "broker", step, when)
+
+
+# --- a real cluster of Spark ---
+
+
+class StandaloneSpark:
+    """A master and two workers, by Spark's own classes, as its scripts start them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._port, self._web_port = free_ports(2)
+
+    @property
+    def master(self) -> str:
+        """What a query is submitted to."""
+        return f"spark://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start all three and wait until the master listens and both workers have registered."""
+        address = ("--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._web_port))
+        self._launch("master", "org.apache.spark.deploy.master.Master", *address)
+        wait_until(self._listens, WAIT_S, "the master listens")
+        for number in (1, 2):
+            work = self._directory / f"work-{number}"
+            words = ("--cores", "1", "--memory", "1g", "--host", "127.0.0.1", "--webui-port", "0")
+            self._launch(
+                f"worker-{number}",
+                "org.apache.spark.deploy.worker.Worker",
+                *(*words, "--work-dir", str(work), self.master),
+            )
+        wait_until(lambda: self._said("master").count("Registering worker") >= 2, WAIT_S, "two workers register")
+
+    def executors(self) -> list[int]:
+        """The JVMs in which tasks run, with their Python workers."""
+        found = []
+        for worker in self._processes[1:]:
+            children = descendants(worker.pid)[1:]
+            found += children
+        return found
+
+    def stop(self) -> None:
+        """End everything that was started."""
+        for process in self._processes:
+            for pid in reversed(descendants(process.pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait(30)
+
+    def _launch(self, name: str, *words: str) -> None:
+        environment = dict(os.environ) | {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join([str(PROJECT_ROOT), str(PROJECT_ROOT / "src")]),
+        }
+        with (self._directory / f"{name}.log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [str(SPARK_HOME / "bin" / "spark-class"), *words],
+                    env=environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+
+    def _said(self, name: str) -> str:
+        return (self._directory / f"{name}.log").read_text(errors="replace")
+
+    def _listens(self) -> bool:
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", self._port)) == 0
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+    cluster = StandaloneSpark(tmp_path_factory.mktemp("standalone"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize(("step", "when"), MOMENTS)
+@pytest.mark.parametrize("victim", ["driver", "executor", "broker"])
+def test_kills_on_a_cluster_of_spark(
+    standalone: StandaloneSpark, tmp_path: Path, victim: str, step: str, when: str
+) -> None:
+    with one_node(TidelogNode, tmp_path / "node") as stage:
+        run_with_fault(stage, tmp_path, victim, step, when, master=standalone.master, executors_of=standalone.executors)

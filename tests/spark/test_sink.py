@@ -1,0 +1,325 @@
+"""The sink on a real cluster, read back by librdkafka as a reader of committed records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import tidelog.spark
+from tests.clients.conftest import TopicMaker
+from tests.spark import sink_judge
+from tests.spark.sink_job import ROWS, counting
+from tests.support.nodes import Node
+from tests.support.processes import wait_until
+from tidelog.client.client import Client
+from tidelog.client.transactions import describe_transaction
+from tidelog.errors import ConfigError
+from tidelog.spark.sink_stream import MicroBatchSink, sink_for
+from tidelog.spark.transactions import BatchWritten, CheckpointError, SinkError, ledger_group
+from tidelog.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+NODE_PROPERTIES = {
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+def numbers(spark: SparkSession, count: int, tasks: int = 3) -> DataFrame:
+    """Rows as the judge expects them."""
+    return spark.range(0, count, 1, tasks).selectExpr("cast(id as string) key", "concat('value-', id) value")
+
+
+def run_stream(start: Callable[[Callable[[BatchWritten], None]], Any], last_batch: int) -> list[BatchWritten]:
+    """Run a query until a batch is done; what it said."""
+    told: list[BatchWritten] = []
+    done = threading.Event()
+
+    def on_batch(written: BatchWritten) -> None:
+        told.append(written)
+        if written.batch_id >= last_batch:
+            done.set()
+
+    query = start(on_batch)
+    try:
+        while not done.wait(0.1):
+            if not query.isActive:
+                raise query.exception()
+    finally:
+        query.stop()
+    return told
+
+
+def test_a_stream_is_written_once_over_restarts(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic(partitions=3)
+
+    def start(on_batch: Callable[[BatchWritten], None]) -> Any:
+        return tidelog.spark.write_stream(
+            counting(spark),
+            bootstrap_servers=node.bootstrap,
+            topic=topic,
+            transactional_id=topic,
+            checkpoint_location=str(tmp_path / "checkpoint"),
+            on_batch=on_batch,
+        )
+
+    run_stream(start, 1)
+    run_stream(start, 3)
+    found = sink_judge.read_committed(node.bootstrap, topic, 3)
+    assert len(found) >= 4 * ROWS
+    assert len(found) % ROWS == 0
+    sink_judge.require_counted_once(found, 3, len(found))
+    # The same id with a new checkpoint would write everything again: it is refused, and nothing is added.
+    with pytest.raises(PySparkException, match="was used with another checkpoint"):
+        tidelog.spark.write_stream(
+            counting(spark),
+            bootstrap_servers=node.bootstrap,
+            topic=topic,
+            transactional_id=topic,
+            checkpoint_location=str(tmp_path / "reset"),
+        ).awaitTermination(120)
+    assert len(sink_judge.read_committed(node.bootstrap, topic, 3)) == len(found)
+
+
+@pytest.fixture
+def sink(spark: SparkSession, node: Node, make_topic: TopicMaker) -> Any:
+    """A sink whose batches a test numbers itself."""
+    topic = make_topic(partitions=2)
+    made = sink_for(numbers(spark, 1), node.bootstrap, f"id-{topic}", topic, None)
+    yield made
+    made.close()
+
+
+def count_of(node: Node, sink: MicroBatchSink) -> int:
+    assert sink.options.topic is not None
+    return len(sink_judge.read_committed(node.bootstrap, sink.options.topic, 2))
+
+
+def test_a_batch_that_comes_again_is_skipped_and_one_that_goes_back_is_refused(
+    spark: SparkSession, node: Node, sink: MicroBatchSink
+) -> None:
+    rows = numbers(spark, 100)
+    assert sink.write_batch(rows, 0, "q").records == 100
+    sink.close()  # as after a restart
+    assert sink.write_batch(rows, 0, "q").skipped
+    assert sink.write_batch(rows.limit(0), 1, "q").records == 0  # an empty batch is a batch
+    assert sink.write_batch(rows, 1, "q").skipped
+    with pytest.raises(CheckpointError, match="older copy"):
+        sink.write_batch(rows, 0, "q")
+    with pytest.raises(CheckpointError, match="another checkpoint"):
+        sink.write_batch(rows, 2, "other")
+    assert count_of(node, sink) == 100
+
+
+def test_a_failed_batch_leaves_nothing_and_the_next_try_writes_it(
+    spark: SparkSession, node: Node, sink: MicroBatchSink
+) -> None:
+    bad = numbers(spark, 100).withColumn("partition", f.when(f.col("key") == "57", f.lit(9)).cast("int"))
+    sink.columns = ["key", "value", "partition"]
+    with pytest.raises(Exception, match="a row is for partition 9"):
+        sink.write_batch(bad, 0, "q")
+    big = numbers(spark, 3).withColumn("value", f.repeat(f.lit("x"), 2_000_000))
+    with pytest.raises(Exception, match=r"max\.message\.bytes"):
+        sink.write_batch(big, 0, "q")
+    assert count_of(node, sink) == 0
+    assert sink.write_batch(numbers(spark, 100), 0, "q").records == 100
+    assert count_of(node, sink) == 100
+
+
+def test_the_second_of_two_queries_with_one_id_takes_it_and_the_first_is_told(
+    spark: SparkSession, node: Node, sink: MicroBatchSink
+) -> None:
+    sink.write_batch(numbers(spark, 10), 0, "q")
+    other = sink_for(numbers(spark, 1), node.bootstrap, f"id-{sink.options.topic}", sink.options.topic, None)
+    other.write_batch(numbers(spark, 10), 1, "q")
+    with pytest.raises(SinkError, match="taken over by another query"):
+        sink.write_batch(numbers(spark, 10), 1, "q")
+    other.write_batch(numbers(spark, 10), 2, "q")
+    other.close()
+    assert count_of(node, sink) == 30
+
+
+def test_a_transaction_that_takes_too_long_is_explained(spark: SparkSession, node: Node, sink: MicroBatchSink) -> None:
+    quick = {"kafka.transaction.timeout.ms": "1000"}
+    hasty = sink_for(numbers(spark, 1), node.bootstrap, "hasty", sink.options.topic, quick)
+    job = hasty.job(numbers(spark, 4))
+
+    def late(identity: Any) -> Any:
+        written = job(identity)
+        with Client(node.bootstrap) as client:
+            wait_until(
+                lambda: describe_transaction(client, "hasty").state == "CompleteAbort", 60, "the cluster gives it up"
+            )
+        return written
+
+    hasty.job = lambda _: late  # type: ignore[method-assign]
+    with pytest.raises(SinkError, match=r"longer than kafka\.transaction\.timeout\.ms=1000"):
+        hasty.write_batch(numbers(spark, 4), 0, "q")
+    hasty.close()
+    assert count_of(node, sink) == 0
+    refused = sink_for(
+        numbers(spark, 1), node.bootstrap, "patient", sink.options.topic, {"kafka.transaction.timeout.ms": "99999999"}
+    )
+    with pytest.raises(SinkError, match=r"transaction\.max\.timeout\.ms is lower"):
+        refused.write_batch(numbers(spark, 4), 0, "q")
+    refused.close()
+
+
+def test_every_column_is_written(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
+    first, second = make_topic(partitions=2), make_topic(partitions=2)
+    header = [("trace", b"\x00\xff"), ("empty", None)]
+    rows = [
+        (first, 1, b"", b"empty key", None),
+        (first, None, b"key", None, header),
+        (first, 0, None, b"no key", []),
+        (second, None, None, b"\x00\x01", None),
+    ]
+    kind = "topic string, partition int, key binary, value binary, headers array<struct<key:string,value:binary>>"
+    written = tidelog.spark.write(
+        spark.createDataFrame(rows, kind),
+        bootstrap_servers=node.bootstrap,
+        options={"kafka.compression.type": "zstd"},
+    )
+    assert written.records == 4
+    found = sink_judge.read_committed(node.bootstrap, first, 2)
+    by_value = {one.value: one for one in found}
+    assert by_value[b"empty key"].partition == 1
+    assert by_value[b"empty key"].key == b""
+    assert by_value[None].headers == header
+    assert by_value[b"no key"].key is None
+    assert by_value[b"no key"].partition == 0
+    assert [one.value for one in sink_judge.read_committed(node.bootstrap, second, 2)] == [b"\x00\x01"]
+
+
+def test_protocol_1_does_the_same(spark: SparkSession, make_topic: TopicMaker, node: Node) -> None:
+    """Clusters older than 4.0, or whose transaction.version was never raised."""
+    topic = make_topic(partitions=2)
+    with Client(node.bootstrap) as client:
+        set_transaction_version(client, 1)
+        try:
+            made = sink_for(numbers(spark, 1), node.bootstrap, "old-protocol", topic, None)
+            for batch_id in range(2):
+                assert made.write_batch(numbers(spark, 50), batch_id, "q").records == 50
+            assert made.write_batch(numbers(spark, 50), 1, "q").skipped
+            made.close()
+        finally:
+            set_transaction_version(client, 2)
+    assert len(sink_judge.read_committed(node.bootstrap, topic, 2)) == 100
+
+
+def set_transaction_version(client: Client, level: int) -> None:
+    """As kafka-features does it; then wait until the broker tells its clients so."""
+    request = UpdateFeaturesRequest(
+        timeout_ms=10_000,
+        feature_updates=[
+            FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=1 + (level < 2))
+        ],
+    )
+    answer = client.ask(request)
+    assert not answer.error_code, answer
+    for _ in range(200):
+        with Client(next(f"{one.host}:{one.port}" for one in client.refresh().brokers.values())) as other:
+            other.refresh()
+            if next(iter(other._connections.values())).features.get("transaction.version") == level:
+                return
+    raise AssertionError(f"transaction.version is not {level}")
+
+
+# --- format("tidelog") ---
+
+
+def test_a_batch_write_is_all_or_nothing(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
+    topic = make_topic(partitions=2)
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic}
+    rows = numbers(spark, 1_000)
+    # Three tasks with keys of both partitions: no partition has one writer.
+    with pytest.raises(PySparkException, match=r"another task writes there too|tasks wrote to"):
+        rows.write.format("tidelog").options(**options).mode("append").save()
+    assert sink_judge.read_committed(node.bootstrap, topic, 2) == []
+    together = tidelog.spark.by_partition(rows, bootstrap_servers=node.bootstrap, topic=topic)
+    together.write.format("tidelog").options(**options).mode("append").save()
+    found = sink_judge.read_committed(node.bootstrap, topic, 2)
+    assert len(found) == 1_000
+    sink_judge.require_counted_once(found, 2, 1_000)
+
+
+def test_at_least_once_is_there_for_who_asks_by_name(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
+    topic = make_topic(partitions=2)
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "deliveryGuarantee": "at-least-once"}
+    numbers(spark, 1_000).write.format("tidelog").options(**options).mode("append").save()
+    sink_judge.require_counted_once(sink_judge.read_committed(node.bootstrap, topic, 2), 2, 1_000)
+
+
+def test_the_format_itself_streams_exactly_once_where_rows_are_together(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic(partitions=2)
+    options = {
+        "kafka.bootstrap.servers": node.bootstrap,
+        "topic": topic,
+        "transactionalId": topic,
+        "checkpointLocation": str(tmp_path / "checkpoint"),
+    }
+    rows = tidelog.spark.by_partition(counting(spark), bootstrap_servers=node.bootstrap, topic=topic)
+    for turn in (1, 2):
+        query = rows.writeStream.format("tidelog").options(**options).start()
+        while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] < turn):
+            query.awaitTermination(0.2)
+        query.stop()
+        assert query.exception() is None
+    found = sink_judge.read_committed(node.bootstrap, topic, 2)
+    assert len(found) >= 3 * ROWS
+    assert len(found) % ROWS == 0
+    sink_judge.require_counted_once(found, 2, len(found))
+    apart = options | {"transactionalId": "apart", "checkpointLocation": str(tmp_path / "apart")}
+    with pytest.raises(PySparkException, match=r"another task writes there too|tasks wrote to"):
+        counting(spark).writeStream.format("tidelog").options(**apart).start().awaitTermination(120)
+    assert len(sink_judge.read_committed(node.bootstrap, topic, 2)) == len(found)
+
+
+# --- bad input ---
+
+
+def test_bad_input_is_refused_before_anything_starts(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
+    topic = make_topic()
+    rows = numbers(spark, 1)
+
+    def write(**changed: Any) -> None:
+        given: dict[str, Any] = {"bootstrap_servers": node.bootstrap, "topic": topic}
+        tidelog.spark.write(rows, **(given | changed))
+
+    with pytest.raises(SinkError, match=r"there is no topic 'nowhere'|UNKNOWN_TOPIC_OR_PARTITION"):
+        write(topic="nowhere")
+    with pytest.raises(ConfigError, match=r"did you mean kafka\.compression\.type"):
+        write(options={"kafka.compression.typ": "zstd"})
+    with pytest.raises(SinkError, match=r"127\.0\.0\.1:1: connection refused"):
+        write(bootstrap_servers="127.0.0.1:1", options={"kafka.request.timeout.ms": "300"})
+    nameless = rows.withColumn("topic", f.lit(None).cast("string"))
+    with pytest.raises(Exception, match="null topic"):
+        tidelog.spark.write(nameless, bootstrap_servers=node.bootstrap)
+    with pytest.raises(PySparkException, match="transactionalId"):
+        counting(spark).writeStream.format("tidelog").options(
+            **{"kafka.bootstrap.servers": node.bootstrap, "topic": topic}
+        ).option("checkpointLocation", "unused").start().awaitTermination(60)
+
+
+def test_the_ledger_is_an_ordinary_group(spark: SparkSession, node: Node, sink: MicroBatchSink) -> None:
+    """So that its progress is seen with Kafka's own tools, and known to whoever cleans up groups."""
+    from tidelog.client.groups import committed_offsets
+
+    for batch_id in range(2):
+        sink.write_batch(numbers(spark, 5), batch_id, "query-7")
+    with Client(node.bootstrap) as client:
+        ((where, committed),) = committed_offsets(client, ledger_group(f"id-{sink.options.topic}")).items()
+    assert where == (sink.options.topic, 0)
+    assert committed.offset == 1
+    assert "query-7" in committed.metadata
