@@ -8,6 +8,8 @@ from benchmarks.figures.cluster_latency import ClusterLatency
 from benchmarks.figures.cluster_partitions import ClusterPartitions
 from benchmarks.figures.cluster_start_up import ClusterStartUp
 from benchmarks.figures.cluster_throughput import ClusterMemory, ClusterThroughput
+from benchmarks.figures.compaction import Compaction
+from benchmarks.figures.groups import GroupRead, Rebalance
 from benchmarks.figures.idle_partitions import IdlePartitions
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.memory import Memory
@@ -29,6 +31,9 @@ BENCHMARKS: tuple[AnyBenchmark, ...] = (
     ClusterThroughput,
     ClusterLatency,
     Transactions,
+    Rebalance,
+    GroupRead,
+    Compaction,
     ClusterPartitions,
     ClusterGrowth,
 )
