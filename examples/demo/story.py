@@ -39,6 +39,10 @@ PATIENCE_S = 120.0
 """For any one step; on a quiet machine each takes a few seconds."""
 
 
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""The demo is over before Java has compiled its best code; the quick compiler alone is sooner done."""
+
+
 class DemoFailed(Exception):
     """A step did not work; the text says which."""
 
@@ -155,7 +159,7 @@ class Demo:
     def _start_spark(self) -> None:
         options = self._options(land.PIPELINE, path=str(self.out / "lake"), topics=TOPIC)
         try:
-            self._spark = open_session("tidelog demo", land.settings(options), str(self.out / "spark.log"))
+            self._spark = open_session("tidelog demo", land.settings(options) | QUICK, str(self.out / "spark.log"))
         except BaseException as error:
             self._spark_error = error
 

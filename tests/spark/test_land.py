@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
+import resource
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tests.clients import confluent
@@ -159,6 +162,27 @@ def test_a_schema_that_changed_is_refused_and_the_old_one_goes_on(
     table = Lake(str(path)).read(spark, str(path / "records"))
     assert table is not None
     assert [tuple(row.data) for row in table.orderBy("offset").collect()] == [(1, None), (3, 3)]
+
+
+def test_a_full_disk_is_one_line_and_the_next_run_goes_on(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic, path, noise = make_topic(), tmp_path / "lake", random.Random(3)
+    write(node, topic, *(b"%d" % number for number in range(100)))
+    land_once(spark, node, path, topics=topic)
+    write(node, topic, *(noise.randbytes(10_000) for _ in range(100)))
+    assert SparkContext._gateway is not None
+    java = SparkContext._gateway.proc.pid
+    before = resource.prlimit(java, resource.RLIMIT_FSIZE)
+    # A limit on the size of a file stands for a full disk: the write fails half way.
+    resource.prlimit(java, resource.RLIMIT_FSIZE, (200_000, before[1]))
+    try:
+        with pytest.raises(PipelineError, match=f"the disk is full under {path}; nothing is lost: start it again"):
+            land_once(spark, node, path, topics=topic)
+    finally:
+        resource.prlimit(java, resource.RLIMIT_FSIZE, before)
+    assert land_once(spark, node, path, topics=topic).details["records"] == 100
+    assert_landed_once(spark, node, path, topic)
 
 
 def test_a_missing_topic_and_a_cluster_that_is_away_are_one_line(

@@ -117,11 +117,14 @@ def test_the_story_in_tables_and_on_a_page(told: DataFrame, tmp_path: Path) -> N
 def test_pictures_hold_what_they_are_given_and_nothing_else_gets_in() -> None:
     scale = Scale(0, 10_000)
     bars = {"orders-0": [Bar(0, 4_000, "broker 1", "#123456"), Bar(4_000, 10_000, "<b>", "#654321", "tip & more")]}
-    picture = rows_over_time(bars, scale, [Mark(4_000, "killed"), Mark(4_001, "too near"), Mark(99_000, "outside")])
+    picture = rows_over_time(
+        bars, scale, [Mark(4_000, "killed"), Mark(4_001, "second"), Mark(4_002, "third"), Mark(99_000, "x")]
+    )
     assert picture.count("<rect") == 2
     assert "killed" in picture
-    assert "too near" not in picture, "words that would lie on others are left out; the line stays"
-    assert picture.count('class="mark"') == 2
+    assert "second" in picture, "in a lane of its own"
+    assert "third" not in picture, "words that would lie on others are left out; the line stays"
+    assert picture.count('class="mark"') == 3
     assert "&lt;b&gt;" in picture
     assert "tip &amp; more" in picture
     line = lines_over_time({"one": [(0, 0), (5_000, 50), (10_000, 100)]}, scale)

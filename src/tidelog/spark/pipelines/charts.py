@@ -12,8 +12,10 @@ WIDTH = 1040
 LEFT, RIGHT = 132, 16
 PALETTE = ("#2f6fde", "#d9742b", "#2a9d6f", "#8a56c9", "#c2456b", "#5f7d0d", "#0f8b9d", "#a0632f")
 NONE_COLOUR = "#9aa5b1"
-ROW_PX, BAR_PX, AXIS_PX = 26, 18, 26
+ROW_PX, BAR_PX, AXIS_PX, LANE_PX = 26, 18, 26, 13
 _LEAST_TEXT_PX = 34
+LANES = 2
+"""Lines of words above a picture."""
 _STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 
 
@@ -57,7 +59,7 @@ def rows_over_time(
 ) -> str:
     """One row of bars for each name."""
     shown = _spread(marks, scale)
-    top = (18 if legend else 0) + (16 if shown else 4)
+    top = (18 if legend else 0) + (4 + LANE_PX * _lanes(shown))
     height = top + len(rows) * ROW_PX + AXIS_PX
     parts = [_axis(scale, top, top + len(rows) * ROW_PX)]
     for number, (name, bars) in enumerate(rows.items()):
@@ -79,7 +81,7 @@ def lines_over_time(
 ) -> str:
     """One line a name, from 0 up. `as_steps`: a value holds until the next one."""
     shown = _spread(marks, scale)
-    top, bottom = 34.0 if shown else 24.0, float(height_px)
+    top, bottom = 22.0 + LANE_PX * _lanes(shown), float(height_px)
     highest = max((value for points in series.values() for _, value in points), default=0) or 1
     step = _nice(highest / 4)
     highest = math.ceil(highest / step) * step
@@ -139,34 +141,38 @@ def _axis(scale: Scale, top: float, bottom: float) -> str:
     return "".join(parts)
 
 
-def _marks(marks: Sequence[Mark], scale: Scale, top: float, bottom: float) -> list[str]:
+def _marks(marks: Sequence[tuple[Mark, int]], scale: Scale, top: float, bottom: float) -> list[str]:
     parts = []
-    for mark in marks:
+    for mark, lane in marks:
         x = scale.x(mark.at_ms)
         anchor = "start" if x < WIDTH * 0.7 else "end"
         parts.append(f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{top - 2}" y2="{bottom}"/>')
         if mark.text:
-            parts.append(
-                f'<text class="soft" x="{x:.1f}" y="{top - 5}" text-anchor="{anchor}">{escape(mark.text)}</text>'
-            )
+            y = top - 5 - LANE_PX * lane
+            parts.append(f'<text class="soft" x="{x:.1f}" y="{y}" text-anchor="{anchor}">{escape(mark.text)}</text>')
     return parts
 
 
-def _spread(marks: Iterable[Mark], scale: Scale) -> list[Mark]:
-    """Marks whose words would lie on another's keep their line and lose their words."""
-    placed: list[Mark] = []
-    free_from = float("-inf")
+def _spread(marks: Iterable[Mark], scale: Scale) -> list[tuple[Mark, int]]:
+    """Marks with the lane of their words; those that would lie on others in every lane keep their line alone."""
+    placed: list[tuple[Mark, int]] = []
+    free_from = [float("-inf")] * LANES
     for mark in sorted(marks):
         if not scale.begin_ms <= mark.at_ms <= scale.end_ms:
             continue
         x = scale.x(mark.at_ms)
         begin = x if x < WIDTH * 0.7 else x - len(mark.text) * 6.6
-        if begin < free_from:
-            placed.append(mark._replace(text=""))
+        lane = next((number for number, edge in enumerate(free_from) if begin >= edge), None)
+        if lane is None:
+            placed.append((mark._replace(text=""), 0))
         else:
-            placed.append(mark)
-            free_from = begin + len(mark.text) * 6.6 + 10
+            placed.append((mark, lane))
+            free_from[lane] = begin + len(mark.text) * 6.6 + 10
     return placed
+
+
+def _lanes(marks: Sequence[tuple[Mark, int]]) -> int:
+    return max((lane + 1 for _, lane in marks), default=0)
 
 
 def _svg(height: float, parts: Sequence[str], legend: Mapping[str, str] | None) -> str:
@@ -175,14 +181,14 @@ def _svg(height: float, parts: Sequence[str], legend: Mapping[str, str] | None) 
         if x > WIDTH - 120:
             break
         keys.append(f'<rect x="{x:.1f}" y="2" width="11" height="11" rx="2" fill="{colour}"/>')
-        keys.append(f'<text class="soft" x="{x + 16:.1f}" y="12">{escape(_short(name))}</text>')
-        x += 34 + len(_short(name)) * 6.8
+        keys.append(f'<text class="soft" x="{x + 16:.1f}" y="12">{escape(_short(name, 32))}</text>')
+        x += 34 + len(_short(name, 32)) * 6.8
     content = "".join([*keys, *parts])
     return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" xmlns="http://www.w3.org/2000/svg">{content}</svg>'
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 18 else f"{name[:8]}…{name[-9:]}"
+def _short(name: str, most: int = 18) -> str:
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-most // 2 :]}"
 
 
 def _nice(rough: float) -> float:

@@ -16,7 +16,7 @@ class PipelineError(TidelogError):
 def reason_of(error: BaseException) -> str:
     """The innermost cause of an error of Spark, without classes and traces."""
     text = _whole_text(error)
-    full = re.search(r"No space left on device|ENOSPC|Disk quota exceeded", text)
+    full = re.search(r"No space left on device|ENOSPC|Disk quota exceeded|File too large", text)
     if full:
         return "the disk is full"
     ours = re.findall(r"(?:tidelog\.errors\.\w+|[A-Za-z.]*ConfigError|KafkaError): (.+)", text)

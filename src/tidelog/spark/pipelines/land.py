@@ -176,7 +176,9 @@ class _Job:
 
     def _land_batch(self, shaped: DataFrame, batch_id: int) -> None:
         """One batch into Delta. The stream's id is in the checkpoint: it lives exactly as long as the batch numbers."""
-        application = f"tidelog-land-{shaped.sparkSession.sparkContext.getLocalProperty('sql.streaming.queryId')}"
+        stream_id = shaped.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert stream_id, "without the stream's id Delta could not tell its batches from those of another"
+        application = f"tidelog-land-{stream_id}"
         rows = values.accepted(shaped, keep_value=self._options.keep_value)
         if not self._values.is_parsed:
             lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)

@@ -117,9 +117,14 @@ def _cell(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else escape(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = escape(value)
+    return f'<span class="short">{text}</span>' if len(text) <= _SHORT_CHARACTERS else text
 
 
+_SHORT_CHARACTERS = 24
+"""So short a text stands on one line."""
 _STYLE = """
 :root{--ink:#16202c;--soft:#5d6b7a;--paper:#f6f8fa;--panel:#fff;--line:#dde3ea;--good:#0b7a53;--goodbg:#e2f5ec;
 --bad:#b3261e;--badbg:#fde8e6;--grid:#e8edf2}
@@ -147,7 +152,7 @@ th{color:var(--soft);font-weight:600;text-align:left;border-bottom:1px solid var
 white-space:nowrap}
 td{border-bottom:1px solid var(--grid);padding:6px 14px 6px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
-.right{text-align:right} .empty{color:var(--soft);margin:4px 0}
+.right{text-align:right} .short{white-space:nowrap} .empty{color:var(--soft);margin:4px 0}
 svg{display:block;width:100%;height:auto} svg text{fill:var(--ink);font-size:12px}
 svg .soft{fill:var(--soft)} svg .grid{stroke:var(--grid)} svg .mark{stroke:var(--bad);stroke-dasharray:3 3}
 svg .on{fill:#fff;font-weight:600}

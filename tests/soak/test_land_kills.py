@@ -1,0 +1,103 @@
+"""`land` killed again and again, at every step of a batch that its files tell of, and at drawn moments."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clients import confluent
+from tests.clients.conftest import TopicMaker
+from tests.clients.samples import Record
+from tests.spark.conftest import make_topic, node, scratch, spark
+from tests.spark.killing import committed_batch, kill_when, planned_batch, start_land, table_version
+from tests.spark.lakes import assert_landed_once
+from tests.support.nodes import Node
+from tests.support.processes import ManagedProcess
+
+__all__ = ["make_topic", "node", "scratch", "spark"]
+
+WORDS = ["--max-records", "150", "--optimize-every", "3"]
+
+
+def a_batch_is_planned(path: Path, before: int) -> bool:
+    return planned_batch(path) > before
+
+
+def quarantine_is_written(path: Path, before: int) -> bool:
+    """The batch's bad records are in their table, its good ones not yet."""
+    del before
+    return table_version(path, "quarantine") > max(table_version(path), committed_batch(path))
+
+
+def the_table_is_written(path: Path, before: int) -> bool:
+    del before
+    return table_version(path) > committed_batch(path)
+
+
+def the_batch_is_committed(path: Path, before: int) -> bool:
+    return committed_batch(path) > before
+
+
+def a_file_is_being_written(path: Path, before: int) -> bool:
+    del before
+    return any((path / "records").rglob("*.snappy.parquet"))
+
+
+POINTS: tuple[Callable[[Path, int], bool], ...] = (
+    a_batch_is_planned,
+    quarantine_is_written,
+    the_table_is_written,
+    the_batch_is_committed,
+    a_file_is_being_written,
+)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_killed_at_every_step(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, table_format: str
+) -> None:
+    """One folder, killed at each point in turn and at drawn moments until the time is over; judged once, at the end."""
+    topic, path, schema = make_topic(partitions=3), tmp_path / "lake", tmp_path / "schema"
+    schema.write_text("n bigint")
+    seed = int(os.environ.get("TIDELOG_LAND_SEED", "1"))
+    chance = random.Random(seed)
+    print(f"again with TIDELOG_LAND_SEED={seed}")
+    words = [*WORDS, "--values", "json", "--schema", str(schema), "--format", table_format]
+    deadline = time.monotonic() + 60 * float(os.environ.get("TIDELOG_SOAK_MINUTES", "60")) / 10
+    points = list(POINTS) if table_format == "delta" else [a_batch_is_planned, the_batch_is_committed]
+    written = 0
+
+    def write(count: int) -> None:
+        nonlocal written
+        for partition in range(3):
+            values = [b'{"n": %d}' % each if each % 5 else b"bad" for each in range(written, written + count)]
+            confluent.produce_all(node, topic, [Record(None, value, 1) for value in values], partition=partition)
+        written += count
+
+    kills = 0
+    while time.monotonic() < deadline or kills < len(points):
+        write(200)
+        before = committed_batch(path)
+        driver = start_land(node, topic, path, *words)
+        if kills < len(points):
+            point = points[kills]
+            kill_when(driver, lambda point=point, before=before: point(path, before), point.__name__)
+        else:
+            _kill_after(driver, chance.uniform(5, 30))
+        kills += 1
+    write(100)
+    driver = start_land(node, topic, path, *words, "--once")
+    assert driver.wait(600) == 0, driver.tail()
+    print(f"{kills} kills, {3 * written} records")
+    assert_landed_once(spark, node, path, topic, table_format=table_format)
+
+
+def _kill_after(driver: ManagedProcess, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    kill_when(driver, lambda: time.monotonic() >= until, "the moment comes")

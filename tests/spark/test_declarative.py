@@ -1,0 +1,51 @@
+"""The declarative project in examples/ runs, twice, and each record is in its table once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clients import confluent
+from tests.clients.conftest import TopicMaker
+from tests.clients.samples import Record
+from tests.support.nodes import Node
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "declarative"
+
+
+def run_pipeline(project: Path) -> None:
+    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--conf"]
+    command += ["spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        command, cwd=project, capture_output=True, text=True, timeout=600, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_project_lands_and_tells(spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path) -> None:
+    topic, project = make_topic(partitions=2), tmp_path / "declarative"
+    shutil.copytree(EXAMPLE, project)
+    spec = project / "spark-pipeline.yml"
+    text = spec.read_text().replace("127.0.0.1:9092", node.bootstrap).replace("topics: orders", f"topics: {topic}")
+    spec.write_text(text)
+    for turn in range(2):
+        confluent.produce_all(
+            node, topic, [Record(None, b"%d-%d" % (turn, each), 1) for each in range(50)], partition=turn
+        )
+        run_pipeline(project)
+        landed = spark.read.parquet(str(project / "spark-warehouse" / "records")).collect()
+        assert sorted((row.partition, row.offset) for row in landed) == [
+            (partition, offset) for partition in range(turn + 1) for offset in range(50)
+        ]
+    told = spark.read.parquet(str(project / "spark-warehouse" / "replication_events"))
+    assert told.where(f"kind = 'topic-created' and topic = '{topic}'").count() == 1
+    led = spark.read.parquet(str(project / "spark-warehouse" / "leaderships")).where(f"topic = '{topic}'")
+    assert {row.leader for row in led.collect()} == {1}
