@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop import stock
+from tests.interop import toolbox as toolbox_module
 from tests.interop.stock import Stock
 from tests.interop.toolbox import Toolbox
 from tests.support.nodes import PEERS, KafkaNode, Node, TidelogNode
@@ -36,10 +37,15 @@ class Filled:
 
 
 @pytest.fixture(scope="session")
-def toolbox() -> Iterator[Toolbox]:
+def toolbox() -> Toolbox:
     """Kafka's tools in one JVM."""
-    with Toolbox() as tools:
-        yield tools
+    return toolbox_module.shared()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_toolbox_left() -> Iterator[None]:
+    yield
+    toolbox_module.end_shared()
 
 
 @pytest.fixture

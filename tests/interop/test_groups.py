@@ -11,6 +11,7 @@ import pytest
 
 from tests.clients import confluent
 from tests.clients.samples import Record
+from tests.interop import toolbox
 from tests.support import java
 from tests.support.nodes import TidelogNode
 
@@ -44,7 +45,7 @@ def consume(node: TidelogNode, group: str, protocol: str) -> list[str]:
 
 
 def groups(node: TidelogNode, *words: str) -> str:
-    return java.run_tool(GROUPS, "--bootstrap-server", node.bootstrap, *words)
+    return toolbox.shared().run(GROUPS, "--bootstrap-server", node.bootstrap, *words)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -74,7 +75,7 @@ def test_the_offsets_decoder_reads_every_record(node: TidelogNode) -> None:
     consume(node, "dumped-classic", "classic")
     consume(node, "dumped-consumer", "consumer")
     (segment,) = (node.data_directory / "__consumer_offsets-0").glob("*.log")
-    dumped = java.run_tool(DUMP, "--offsets-decoder", "--files", str(segment))
+    dumped = toolbox.shared().run(DUMP, "--offsets-decoder", "--files", str(segment))
     kinds = set(re.findall(r'key: \{"type":"(\d+)"', dumped))
     assert {"1", "2", "3", "5", "6", "7", "8"} <= kinds, sorted(kinds)
     assert "unknown" not in dumped.lower()

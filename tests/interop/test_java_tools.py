@@ -13,6 +13,7 @@ import pytest
 
 from tests.clients import confluent
 from tests.clients.samples import Record
+from tests.interop import toolbox
 from tests.support import java
 from tests.support.nodes import PEERS, Node
 
@@ -30,14 +31,14 @@ def node() -> Iterator[Node]:
 
 def topics(node: Node, *arguments: str, expect_failure: bool = False) -> str:
     """kafka-topics."""
-    return java.run_tool(
+    return toolbox.shared().run(
         f"{TOOLS}.TopicCommand", "--bootstrap-server", node.bootstrap, *arguments, expect_failure=expect_failure
     )
 
 
 def configs(node: Node, *arguments: str, expect_failure: bool = False) -> str:
     """kafka-configs."""
-    return java.run_tool(
+    return toolbox.shared().run(
         "kafka.admin.ConfigCommand", "--bootstrap-server", node.bootstrap, *arguments, expect_failure=expect_failure
     )
 
@@ -106,13 +107,15 @@ def test_console_producer_and_consumer(node: Node, codec: str) -> None:
 
 def test_producer_performance(node: Node) -> None:
     confluent.create_topic(node, "performance", 3)
-    said = java.run_tool(
+    said = toolbox.shared().run(
         f"{TOOLS}.ProducerPerformance",
         *("--topic", "performance", "--num-records", "30000", "--record-size", "1000", "--throughput", "-1"),
         *("--producer-props", f"bootstrap.servers={node.bootstrap}", "acks=all", "compression.type=lz4"),
     )
     assert "30000 records sent" in said
-    listed = java.run_tool(f"{TOOLS}.GetOffsetShell", "--bootstrap-server", node.bootstrap, "--topic", "performance")
+    listed = toolbox.shared().run(
+        f"{TOOLS}.GetOffsetShell", "--bootstrap-server", node.bootstrap, "--topic", "performance"
+    )
     ends = dict(line.rsplit(":", 1) for line in listed.splitlines() if line.startswith("performance:"))
     assert sum(map(int, ends.values())) == 30_000
 
@@ -122,7 +125,7 @@ def test_get_offsets(node: Node) -> None:
     confluent.produce_all(node, "offsets", [Record(None, b"x", 1_000 + 10 * each) for each in range(50)])
 
     def ask(time_: str) -> str:
-        said = java.run_tool(
+        said = toolbox.shared().run(
             f"{TOOLS}.GetOffsetShell",
             *("--bootstrap-server", node.bootstrap, "--topic", "offsets", "--time", time_),
         )
@@ -137,7 +140,7 @@ def test_get_offsets(node: Node) -> None:
 def test_log_dirs(node: Node) -> None:
     confluent.create_topic(node, "on-disk", 2)
     confluent.produce_all(node, "on-disk", [Record(None, bytes(5_000), 1)])
-    said = java.run_tool(
+    said = toolbox.shared().run(
         f"{TOOLS}.LogDirsCommand",
         *("--bootstrap-server", node.bootstrap, "--describe", "--topic-list", "on-disk"),
     )
@@ -156,7 +159,7 @@ def test_delete_records(node: Node) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as wanted:
         json.dump({"version": 1, "partitions": [{"topic": "shortened", "partition": 0, "offset": 60}]}, wanted)
         wanted.flush()
-        said = java.run_tool(
+        said = toolbox.shared().run(
             f"{TOOLS}.DeleteRecordsCommand",
             *("--bootstrap-server", node.bootstrap, "--offset-json-file", wanted.name),
         )
@@ -168,13 +171,13 @@ def test_delete_records(node: Node) -> None:
 
 def test_the_cluster(node: Node) -> None:
     server = ("--bootstrap-server", node.bootstrap)
-    said = java.run_tool(f"{TOOLS}.ClusterTool", "cluster-id", *server)
+    said = toolbox.shared().run(f"{TOOLS}.ClusterTool", "cluster-id", *server)
     stored = (node.data_directory / "meta.properties").read_text()
     assert said.strip().rsplit(" ", 1)[1] in stored
-    endpoints = java.run_tool(f"{TOOLS}.ClusterTool", "list-endpoints", *server)
+    endpoints = toolbox.shared().run(f"{TOOLS}.ClusterTool", "list-endpoints", *server)
     assert re.search(rf"1\s+127\.0\.0\.1\s+{node.client_port}", endpoints)
-    versions = java.run_tool(f"{TOOLS}.BrokerApiVersionsCommand", *server)
+    versions = toolbox.shared().run(f"{TOOLS}.BrokerApiVersionsCommand", *server)
     assert f"127.0.0.1:{node.client_port} (id: 1 rack: null isFenced: false)" in versions
     assert re.search(r"Produce\(0\): \d+ to 1\d \[usable: 1\d\]", versions)
-    features = java.run_tool(f"{TOOLS}.FeatureCommand", *server, "describe")
+    features = toolbox.shared().run(f"{TOOLS}.FeatureCommand", *server, "describe")
     assert re.search(r"metadata\.version.*FinalizedVersionLevel: 4\.", features)

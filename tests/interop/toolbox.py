@@ -1,7 +1,6 @@
 """Apache Kafka's command-line tools, many calls in one JVM: starting one for each call would cost most of the time.
 
-with Toolbox() as tools:
-    said = tools.run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", "127.0.0.1:9092", "--list")
+said = shared().run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", "127.0.0.1:9092", "--list")
 
 The tool's own `main` runs with its own arguments; what it prints and the code it would have exited with are taken.
 """
@@ -121,3 +120,19 @@ class Toolbox:
         for name in main_class.split("."):
             found = getattr(found, name)
         return found.main
+
+
+_shared: list[Toolbox] = []
+
+
+def shared() -> Toolbox:
+    """The one JVM of this test run, started when it is first needed; `end_shared` ends it."""
+    if not _shared:
+        _shared.append(Toolbox().__enter__())
+    return _shared[0]
+
+
+def end_shared() -> None:
+    """End it while the interpreter is whole: later py4j's threads would wait for a JVM that is gone."""
+    while _shared:
+        _shared.pop().__exit__(None, None, None)
