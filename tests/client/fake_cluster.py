@@ -68,6 +68,13 @@ class Partition:
         return base
 
 
+def _is_out_of_order(partition: Partition, data: bytes) -> bool:
+    """Whether a producer has left something out, as a real broker would say."""
+    header = next(iter(iterate_batches(data)))
+    last, _ = partition.sequences.get(header.producer_id, (-1, -1))
+    return header.has_producer_id and header.base_sequence > last + 1
+
+
 Fault = Callable[["Broker", Any, int], Any]
 """Of (broker, request, version): an answer, Close, or None for no fault."""
 
@@ -223,6 +230,8 @@ def _produce(broker: Broker, body: Any, version: int) -> Any:
         for data in topic.partition_data:
             code = broker.leads(data.index, -1)
             partition = broker.cluster.partitions[data.index]
+            if code == ErrorCode.NONE and _is_out_of_order(partition, bytes(data.records)):
+                code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             answer = PartitionProduceResponse(index=data.index, error_code=code)
             if code == ErrorCode.NONE:
                 answer.base_offset = partition.append(bytes(data.records))

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
+from tests.client.fake_cluster import running
 from tidelog.errors import ConfigError, KafkaError
 from tidelog.spark import writing, writing_fallback, writing_kernels
 from tidelog.spark.sink_options import SinkOptions, check_columns
+from tidelog.spark.sink_stream import MicroBatchSink
 from tidelog.spark.sink_tasks import in_order, spread_evenly, writer_of
 from tidelog.spark.transactions import (
     CheckpointError,
@@ -292,3 +294,13 @@ def test_columns_that_the_official_sink_ignores_are_ignored() -> None:
     assert check_columns(schema, options) == ["key", "value", "partition"]
     kept = SinkOptions.parse(BROKER | {"includeTimestamp": "true"})
     assert check_columns(schema, kept) == ["key", "value", "topic", "partition", "timestamp"]
+
+
+def test_a_cluster_without_transactions_is_refused_with_the_other_way() -> None:
+    with running() as cluster:
+        options = SinkOptions.parse(
+            {"kafka.bootstrap.servers": cluster.bootstrap, "topic": "t", "transactionalId": "x"}
+        )
+        sink = MicroBatchSink(options, ["value"], gathered=False)
+        with pytest.raises(SinkError, match=r"has no transactions.*deliveryGuarantee=at-least-once"):
+            sink.check_cluster()

@@ -52,9 +52,11 @@ class Written:
 
 
 class _Batch:
-    __slots__ = ("data", "record_count", "where")
+    __slots__ = ("data", "number", "record_count", "where")
 
-    def __init__(self, where: TopicPartition, data: bytes, record_count: int) -> None:
+    def __init__(self, number: int, where: TopicPartition, data: bytes, record_count: int) -> None:
+        self.number = number
+        """Counts all batches of the sender: whatever is sent again is sent in this order."""
         self.where = where
         self.data = data
         self.record_count = record_count
@@ -85,6 +87,7 @@ class BatchSender:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._sequences: dict[TopicPartition, int] = {}
         self._in_flight: deque[tuple[Connection, _Batch]] = deque()
+        self._taken = 0
 
     def send(self, where: TopicPartition, chunk: Chunk) -> None:
         """Take a batch. Whatever an earlier one met may be raised here."""
@@ -107,7 +110,8 @@ class BatchSender:
         )
         while len(self._in_flight) >= MAX_IN_FLIGHT:
             self._take_oldest()
-        batch = _Batch(where, data, chunk.record_count)
+        batch = _Batch(self._taken, where, data, chunk.record_count)
+        self._taken += 1
         try:
             self._post(batch, Deadline(self._delivery_timeout_ms))
         except KafkaError as error:
@@ -201,7 +205,7 @@ class BatchSender:
                 return
             deadline.pause(failure)
             self._client.refresh({batch.where[0] for batch in failed}, deadline=deadline)
-            again, failed = failed, []
+            again, failed = sorted(failed, key=lambda batch: batch.number), []
             for number, batch in enumerate(again):
                 try:
                     self._post(batch, deadline)

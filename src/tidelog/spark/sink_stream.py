@@ -10,9 +10,9 @@ from uuid import uuid4
 from pyspark.sql.types import IntegerType
 
 from tidelog.client.shared_transaction import Identity, protocol_of
-from tidelog.errors import ConfigError, KafkaError
+from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
-from tidelog.spark.sink_options import SinkOptions, check_columns
+from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions, check_columns
 from tidelog.spark.transactions import (
     BatchWritten,
     Exclusive,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+OTHER_WAY = (
+    f'without transactions there is df.write or df.writeStream.format("tidelog") with deliveryGuarantee={AT_LEAST_ONCE}'
+)
 _QUERY_ID = "sql.streaming.queryId"
 """Spark's name for the identity of a checkpoint: made with it, kept in it, gone with it."""
 
@@ -104,7 +107,7 @@ def sink_for(
         given["topic"] = topic
     parsed = SinkOptions.parse(given)
     if not parsed.exactly_once:
-        raise ConfigError("this way is exactly-once; for at-least-once use df.write or df.writeStream with the option")
+        raise ConfigError(f"this way is exactly-once; {OTHER_WAY}")
     columns = check_columns(df.schema, parsed)
     sink = MicroBatchSink(parsed, columns, gathered=gathered, on_batch=on_batch)
     sink.check_cluster()
@@ -184,6 +187,8 @@ class MicroBatchSink:
                     client.topic(self.options.topic)
                 protocol_of(client)
             except KafkaError as error:
+                if error.code == ErrorCode.UNSUPPORTED_VERSION:
+                    raise SinkError(f"{error}; exactly-once needs them: {OTHER_WAY}") from error
                 raise SinkError(f"{error.code.name}: {error}") from error
 
     def job(self, df: DataFrame) -> Callable[[Identity], Exclusive]:

@@ -231,6 +231,8 @@ def run_in_transaction(
                 run.abort(identity)
                 continue
             run.abort_quietly(identity)
+            if isinstance(error, TaskRepeated):
+                raise SinkError(f"tasks were lost in each of {MOST_TURNS} turns, the last time: {error}") from error
             raise
         if entry is None and not written.records:
             run.abort(identity)
