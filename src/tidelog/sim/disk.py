@@ -71,11 +71,12 @@ class SimulatedFile:
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write at the end, into the page cache."""
         inode = self._live("append", writing=True)
+        disk = self._disk
         if inode.parent is not None:
-            self._disk.take_space(len(data), inode.path)
+            disk.take_space(len(data), inode)
         inode.data += data
-        inode.modified_ms = self._disk.now_ms
-        self._disk.wrote(f"append {inode.path}")
+        inode.modified_ms = disk.now_ms
+        disk.wrote("append", inode)
 
     def read(self, position: int, length: int) -> bytes:
         """Up to `length` bytes of the page cache."""
@@ -92,7 +93,7 @@ class SimulatedFile:
             self._disk.give_space(len(inode.data) - size)
         inode.truncate(size)
         inode.modified_ms = self._disk.now_ms
-        self._disk.wrote(f"truncate {inode.path}")
+        self._disk.wrote("truncate", inode)
 
     def close(self) -> None:
         """Refuse further writes; reading goes on, for slices."""
@@ -101,14 +102,15 @@ class SimulatedFile:
     def flush(self, size: int, generation: int) -> None:
         """Make the first `size` bytes durable, as they were when the file had that generation."""
         self._live("flush").flush(size if generation == self.generation else None)
-        self._disk.wrote(f"flush {self.path}")
+        self._disk.wrote("flush", self._inode)
 
     def _live(self, operation: str, writing: bool = False) -> Inode:
         if self._incarnation != self._disk.incarnation:
             raise RuntimeError(f"{self._inode.path}: a handle from before the last kill or power loss was used")
         if writing and not self._open:
             raise ValueError(f"{self._inode.path} is closed")
-        self._disk.check(operation, self._inode.path)
+        if self._disk.is_troubled:
+            self._disk.check(operation, self._inode.path)
         return self._inode
 
 
@@ -288,7 +290,7 @@ class SimulatedDisk:
         self._changes = kept[::-1]
         for change in reversed(confirmed):
             change.apply()
-        self.wrote(f"flush directory {directory.path}")
+        self.wrote("flush directory", directory)
 
     # --- faults ---
 
@@ -347,19 +349,27 @@ class SimulatedDisk:
                     fault.times -= 1
                 raise StorageError(self.root, path, fault.reason)
 
-    def take_space(self, size_bytes: int, path: str) -> None:
+    def take_space(self, size_bytes: int, place: Node) -> None:
         """Reserve room for bytes about to be written, or raise with nothing written."""
         if self.capacity_bytes is not None and self.used_bytes + size_bytes > self.capacity_bytes:
-            raise StorageError(self.root, path, NO_SPACE)
+            raise StorageError(self.root, place.path, NO_SPACE)
         self.used_bytes += size_bytes
 
     def give_space(self, size_bytes: int) -> None:
         """Give room back."""
         self.used_bytes -= size_bytes
 
-    def wrote(self, what: str) -> None:
+    @property
+    def is_troubled(self) -> bool:
+        """Whether operations may meet something: no power, or a fault."""
+        return self._dead or bool(self._faults)
+
+    def wrote(self, what: str, place: Node | None = None) -> None:
         """Count a write that was done, and let the power go if this is where it should."""
         self.writes += 1
+        if self.on_write is None and self.cut_power_at_write is None:
+            return
+        what = what if place is None else f"{what} {place.path}"
         if self.on_write is not None:
             self.on_write(self.writes, what)
         if self.cut_power_at_write is not None and self.writes >= self.cut_power_at_write:
@@ -407,8 +417,8 @@ class SimulatedDisk:
         self.check("replace", path)
         if isinstance(parent.entries.get(name), Directory):
             raise StorageError(self.root, path, "is a directory")
-        self.take_space(len(data), path)
         inode = Inode(name, parent, self.now_ms)
+        self.take_space(len(data), inode)
         inode.data += data
         inode.whole = True
         if durable:

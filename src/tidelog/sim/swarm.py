@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from tidelog.outbox import Chance
 from tidelog.sim.checkers import ALL, Checker, History, Violation
+from tidelog.sim.checkers.observer import Observer
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer, FetchAnswer
@@ -89,6 +90,7 @@ class _Run:
         self._outcome = Outcome(shape.seed)
         self._history = History(self._cluster, shape)
         self._checkers = [checker(self._history) for checker in checkers]
+        self._observer = Observer(self._world, self._checkers)
         self._faults = Faults(self._cluster, shape, self._note)
         self._history.failing_disks = self._faults.failing_disks
         self._wishes = Wishes(self._history)
@@ -143,14 +145,10 @@ class _Run:
     def _after_step(self, process: Process) -> None:
         if process.host.name in self._faults.failing_disks:
             with _looked_at(process):
-                self._look(process)
+                self._observer.after_step(process)
         else:
-            self._look(process)
+            self._observer.after_step(process)
         self._note_told()
-
-    def _look(self, process: Process) -> None:
-        for checker in self._checkers:
-            checker.after_step(process)
 
     # --- clients ---
 

@@ -35,6 +35,8 @@ from tidelog.sim.passing import pass_request, pass_response
 
 Answered = Callable[[Any], None]
 """Called with the response, or with None when the connection ended first."""
+UNREAD = Message("", "", -1, -1, None, is_request=False)
+"""Stands for any message where nobody reads them."""
 CONNECT_TIMEOUT_MS = 2000
 """As the runtime's: how long a node tries to reach a peer that does not answer."""
 
@@ -50,6 +52,8 @@ class World:
         self.jobs = Jobs(self)
         self.told: list[tuple[int, int, Tell]] = []
         """Everything the nodes told people: time, node, event."""
+        self.halts: list[tuple[int, int]] = []
+        """Nodes that ended themselves, with their exit codes."""
         self.on_message: Callable[[Message], None] | None = None
         """Sees every message between nodes, and between clients and nodes, as it arrives."""
         self.on_step: Callable[[Process], None] | None = None
@@ -66,7 +70,9 @@ class World:
 
     def at(self, at_ms: int, action: Callable[[], None]) -> None:
         """Put something into the queue."""
-        heapq.heappush(self._queue, (max(at_ms, self.now_ms), self._number(), action))
+        number = self._next_number
+        self._next_number = number + 1
+        heapq.heappush(self._queue, (max(at_ms, self.now_ms), number, action))
 
     def run_until(self, condition: Callable[[], bool], within_ms: int = 60_000) -> bool:
         """Let things happen until the condition holds; False when it did not within the time."""
@@ -82,7 +88,13 @@ class World:
 
     def run_for(self, duration_ms: int) -> None:
         """Let time pass."""
-        self.run_until(lambda: False, duration_ms)
+        deadline_ms = self.now_ms + duration_ms
+        queue = self._queue
+        while queue and queue[0][0] <= deadline_ms:
+            at_ms, _, action = heapq.heappop(queue)
+            self.now_ms = at_ms
+            action()
+        self.now_ms = max(self.now_ms, deadline_ms)
 
     # --- hosts and processes ---
 
@@ -171,12 +183,14 @@ class World:
         local_ms = process.host.clock.read(self.now_ms)
         for disk in process.host.disks:
             disk.now_ms = local_ms
-        with self.power(process):
+        try:
             for effect in process.node.step(event, local_ms):
                 if process.alive:
                     self._carry_out(process, effect)
             if process.alive:
                 self._schedule_tick(process)
+        except PowerCut:  # as `power` has it, which costs more than many a step
+            self.power_loss(process.host.name)
         if self.on_step is not None and process.alive:
             self.on_step(process)
 
@@ -225,6 +239,7 @@ class World:
             case Tell():
                 self.told.append((self.now_ms, process.host.name, effect))
             case Halt():
+                self.halts.append((process.host.name, effect.exit_code))
                 self._die(process.host.name, effect.exit_code)
                 for disk in process.host.disks:
                     disk.kill()
@@ -292,8 +307,10 @@ class World:
             )
             self.step(connection.process, event)
 
-        source, target, _ = connection.to_node.key
-        message = Message(source, target, api_key, api_version, body, is_request=True)
+        message = UNREAD
+        if self.on_message is not None:
+            source, target, _ = connection.to_node.key
+            message = Message(source, target, api_key, api_version, body, is_request=True)
         self._deliver(connection.to_node, arrive, message)
 
     def _reply(self, process: Process, effect: Reply) -> None:
@@ -320,8 +337,10 @@ class World:
                 except (ConnectionAbortedError, StorageError):
                     self.close(connection, by=connection.process)
                     return
-            source, target, _ = connection.to_client.key
-            message = None if sent is None else Message(source, target, api_key, api_version, sent, is_request=False)
+            message = None if sent is None else UNREAD
+            if message is not None and self.on_message is not None:
+                source, target, _ = connection.to_client.key
+                message = Message(source, target, api_key, api_version, sent, is_request=False)
             self._deliver(connection.to_client, lambda: self._answer(connection, slot, sent), message)
 
         link = connection.to_client

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tidelog.log import names
+from tidelog.replica.partition import Partition
 from tidelog.sim.checkers.replay import Replay
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer
@@ -83,24 +84,20 @@ class Lives:
         return known[1]
 
 
-class LooksOn(Protocol):
-    """When a checker looks."""
-
-    def after_step(self, process: Process) -> None:
-        """A node took a step: look at what may have changed in it."""
-
-    def at_end(self) -> None:
-        """Faults are over, everybody is back and in sync: look at everything."""
-
-
 class Checker:
     """Looks on; raises Violation, by `violated`, when what it protects is broken."""
 
     def __init__(self, history: History) -> None:
         self.history = history
 
-    def after_step(self, process: Process) -> None:
-        """A node took a step: look at what may have changed in it."""
+    def metadata_changed(self, process: Process) -> None:
+        """A node's part of the quorum moved: its epoch, its role, what is committed, what it has applied."""
+
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        """A replica's watermark, epoch, role or ISR changed, or it was seen for the first time in this life."""
+
+    def told(self) -> None:
+        """Somebody told something, or ended itself."""
 
     def at_end(self) -> None:
         """Faults are over, everybody is back and in sync: look at everything."""

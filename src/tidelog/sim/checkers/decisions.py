@@ -15,7 +15,7 @@ class DecisionsFollowTheRules(Checker):
         super().__init__(history)
         self._looked_to = 0
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         changes = self.history.replay.changes
         while self._looked_to < len(changes):
             change = changes[self._looked_to]
@@ -117,7 +117,7 @@ class LostBytesAreNotTrusted(Checker):
         """The boot of the machine, and the disk, by incarnation."""
         self._registered: dict[int, bytes] = {}
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         self._boots.setdefault(process.node.incarnation_id, (process.host.boots, process.host.disks[0]))
         registrations = self.history.replay.registrations
         while self._looked_to < len(registrations):

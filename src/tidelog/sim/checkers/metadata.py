@@ -18,7 +18,7 @@ class LeaderIsInSync(Checker):
         super().__init__(history)
         self._looked_to: dict[int, int] = {}
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         cluster = process.node.cluster
         if self._looked_to.get(process.host.name) == cluster.image_offset:
             return
@@ -40,7 +40,7 @@ class EpochsOnlyGrow(Checker):
         self._seen: dict[int, tuple[Process, int, dict[tuple[bytes, int], tuple[int, int]]]] = {}
         self._quorum: dict[int, int] = {}
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         name = process.host.name
         cluster = process.node.cluster
         epoch = cluster.quorum.epoch
@@ -69,7 +69,7 @@ class OneQuorumLeaderAnEpoch(Checker):
         super().__init__(history)
         self._leaders: dict[int, int] = {}
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         quorum = process.node.cluster.quorum
         if quorum.is_leader:
             known = self._leaders.setdefault(quorum.epoch, process.host.name)
@@ -87,7 +87,7 @@ class CommittedMetadataStays(Checker):
         self._looked_to: dict[int, tuple[Process, int]] = {}
         self._end_offset = 0
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         quorum = process.node.cluster.quorum
         name = process.host.name
         former, looked_to = self._looked_to.get(name, (None, 0))
@@ -126,7 +126,7 @@ class SnapshotsEqualReplay(Checker):
         self._written: dict[int, SnapshotId | None] = {}
         self._lives = Lives()
 
-    def after_step(self, process: Process) -> None:
+    def metadata_changed(self, process: Process) -> None:
         cluster = process.node.cluster
         name = process.host.name
         latest = cluster.quorum.latest_snapshot

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.sim.checkers.base import Checker
-from tidelog.sim.machines import Process
+from tidelog.sim.checkers.base import Checker, History
 
 FAULTS_OF_OURS = frozenset(("controller-error", "quorum-two-leaders"))
 """What nodes only tell when something is wrong with Tidelog itself."""
@@ -12,15 +11,17 @@ FAULTS_OF_OURS = frozenset(("controller-error", "quorum-two-leaders"))
 class NodesGoOn(Checker):
     """No node gives up, and none reports a fault of its own, while its disk works."""
 
-    _looked_at = 0
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._looked_at = self._halts = 0
 
-    def after_step(self, process: Process) -> None:
-        told = self.history.cluster.world.told
-        for _, node_id, one in told[self._looked_at :]:
+    def told(self) -> None:
+        world = self.history.cluster.world
+        for _, node_id, one in world.told[self._looked_at :]:
             if one.kind in FAULTS_OF_OURS:
                 raise self.violated(f"node {node_id} tells {one.kind}: {dict(one.fields)}")
-        self._looked_at = len(told)
-        for node_id in self.history.cluster.node_ids:
-            other = self.history.cluster.world.hosts[node_id].process
-            if other is not None and other.exit_code and node_id not in self.history.failing_disks:
-                raise self.violated(f"node {node_id} ended itself with code {other.exit_code}")
+        self._looked_at = len(world.told)
+        for node_id, exit_code in world.halts[self._halts :]:
+            if exit_code and node_id not in self.history.failing_disks:
+                raise self.violated(f"node {node_id} ended itself with code {exit_code}")
+        self._halts = len(world.halts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
@@ -14,11 +12,6 @@ Key = tuple[bytes, int]
 READ_BYTES = 1 << 20
 
 
-def hosted(process: Process) -> Iterator[Partition]:
-    """The replicas of a node."""
-    yield from process.node.replicas.partitions.values()
-
-
 class OneLeaderAnEpoch(Checker):
     """In one leader epoch of a partition, one node at most ever takes itself for the leader."""
 
@@ -26,15 +19,14 @@ class OneLeaderAnEpoch(Checker):
         super().__init__(history)
         self._leaders: dict[tuple[bytes, int, int], int] = {}
 
-    def after_step(self, process: Process) -> None:
-        for partition in hosted(process):
-            if partition.role is Role.LEADER:
-                key = (partition.topic_id, partition.index, partition.leader_epoch)
-                known = self._leaders.setdefault(key, process.host.name)
-                if known != process.host.name:
-                    raise self.violated(
-                        f"{partition} has the leaders {known} and {process.host.name} in epoch {partition.leader_epoch}"
-                    )
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        if partition.role is Role.LEADER:
+            key = (partition.topic_id, partition.index, partition.leader_epoch)
+            known = self._leaders.setdefault(key, process.host.name)
+            if known != process.host.name:
+                raise self.violated(
+                    f"{partition} has the leaders {known} and {process.host.name} in epoch {partition.leader_epoch}"
+                )
 
 
 class WatermarkWithinInSyncLogs(Checker):
@@ -44,22 +36,17 @@ class WatermarkWithinInSyncLogs(Checker):
         super().__init__(history)
         self._seen = Lives()
 
-    def after_step(self, process: Process) -> None:
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        leadership = partition.leadership
+        if leadership is None:
+            return
         seen = self._seen.of(process)
-        for partition in hosted(process):
-            leadership = partition.leadership
-            if leadership is None:
-                continue
-            key = (partition.topic_id, partition.index)
-            now = (leadership.epoch, partition.high_watermark, leadership.isr)
-            before = seen.get(key)
-            if now == before:
-                continue
-            seen[key] = now
-            if partition.high_watermark > partition.log.log_end_offset:
-                raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
-            if before is not None and before[0] == leadership.epoch:
-                self._look(process.host.name, partition, leadership)
+        before = seen.get(partition)
+        seen[partition] = leadership.epoch
+        if partition.high_watermark > partition.log.log_end_offset:
+            raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
+        if before == leadership.epoch:
+            self._look(process.host.name, partition, leadership)
 
     def _look(self, leader: int, partition: Partition, leadership: Leadership) -> None:
         for member, follower in leadership.followers.items():
@@ -89,21 +76,19 @@ class WatermarkWaitsForMinIsr(Checker):
         super().__init__(history)
         self._seen = Lives()
 
-    def after_step(self, process: Process) -> None:
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        leadership = partition.leadership
+        if leadership is None:
+            return
         seen = self._seen.of(process)
-        for partition in hosted(process):
-            leadership = partition.leadership
-            if leadership is None:
-                continue
-            key = (partition.topic_id, partition.index)
-            epoch, high_watermark = seen.get(key, (-1, -1))
-            seen[key] = (leadership.epoch, partition.high_watermark)
-            wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
-            if epoch == leadership.epoch and partition.high_watermark > high_watermark and len(leadership.isr) < wanted:
-                raise self.violated(
-                    f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
-                    f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
-                )
+        epoch, high_watermark = seen.get(partition, (-1, -1))
+        seen[partition] = (leadership.epoch, partition.high_watermark)
+        wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
+        if epoch == leadership.epoch and partition.high_watermark > high_watermark and len(leadership.isr) < wanted:
+            raise self.violated(
+                f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
+                f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
+            )
 
 
 class WatermarkNeverGoesBack(Checker):
@@ -113,18 +98,17 @@ class WatermarkNeverGoesBack(Checker):
         super().__init__(history)
         self._highest = Lives()
 
-    def after_step(self, process: Process) -> None:
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        if partition.role is not Role.LEADER:
+            return
         known = self._highest.of(process)
-        for partition in hosted(process):
-            if partition.role is not Role.LEADER:
-                continue
-            epoch, highest = known.get((partition.topic_id, partition.index), (-1, -1))
-            if epoch == partition.leader_epoch and partition.high_watermark < highest:
-                raise self.violated(
-                    f"{partition}: the watermark of leader {process.host.name} went from {highest} to "
-                    f"{partition.high_watermark} in epoch {epoch}"
-                )
-            known[partition.topic_id, partition.index] = (partition.leader_epoch, partition.high_watermark)
+        epoch, highest = known.get(partition, (-1, -1))
+        if epoch == partition.leader_epoch and partition.high_watermark < highest:
+            raise self.violated(
+                f"{partition}: the watermark of leader {process.host.name} went from {highest} to "
+                f"{partition.high_watermark} in epoch {epoch}"
+            )
+        known[partition] = (partition.leader_epoch, partition.high_watermark)
 
 
 class CommittedRecordsStay(Checker):
@@ -136,16 +120,12 @@ class CommittedRecordsStay(Checker):
         """By partition and base offset: the last offset, epoch and checksum of a committed batch."""
         self._looked_to = Lives()
 
-    def after_step(self, process: Process) -> None:
+    def replica_changed(self, process: Process, partition: Partition) -> None:
         known = self._looked_to.of(process)
-        for partition in hosted(process):
-            if self.history.shape.may_lose(partition.topic):
-                continue
-            key = (partition.topic_id, partition.index)
-            looked_to = known.get(key, partition.log.log_start_offset)
-            if partition.high_watermark > looked_to:
-                self._look(process.host.name, partition, looked_to)
-                known[key] = partition.high_watermark
+        looked_to = known.get(partition, partition.log.log_start_offset)
+        if partition.high_watermark > looked_to and not self.history.shape.may_lose(partition.topic):
+            self._look(process.host.name, partition, looked_to)
+            known[partition] = partition.high_watermark
 
     def _look(self, node_id: int, partition: Partition, offset: int) -> None:
         committed = self._committed.setdefault((partition.topic_id, partition.index), {})

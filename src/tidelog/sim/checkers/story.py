@@ -7,7 +7,6 @@ from typing import Any
 
 from tidelog.sim.checkers.base import Checker, History
 from tidelog.sim.checkers.replay import Change
-from tidelog.sim.machines import Process
 
 LEADER_KINDS = ("leader-elected", "leader-lost")
 ISR_KIND = "isr-changed"
@@ -29,10 +28,8 @@ class EventsTellWhatHappened(Checker):
         self._told: set[tuple[str, str, int, int]] = set()
         """Kind, topic, partition and partition epoch."""
 
-    def after_step(self, process: Process) -> None:
+    def told(self) -> None:
         told = self.history.cluster.world.told
-        if self._looked_to == len(told):
-            return
         changes = self.history.replay.changes
         for change in changes[self._known_to :]:
             self._changes.setdefault((change.topic, change.number, change.after.partition_epoch), []).append(change)
