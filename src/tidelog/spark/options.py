@@ -21,7 +21,7 @@ LATEST = -1
 Offsets = dict[str, dict[int, int]]
 """Topic -> partition -> offset (or a timestamp), as the JSON of the options has it."""
 
-DEFAULT_FETCH_BYTES = 8 * 1024 * 1024
+DEFAULT_FETCH_BYTES = 4 * 1024 * 1024
 """Larger than a consumer's default of 1 MB: a task reads one partition, so nothing else waits behind it."""
 
 
