@@ -82,6 +82,7 @@ class AtLeastOnceBatchWriter(DataSourceArrowWriter):
         self._columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In an executor: the rows of one task, acknowledged."""
         tasks.append_rows(iterator, self._options, self._columns)
         return TaskWrote()
 
@@ -94,6 +95,7 @@ class AtLeastOnceStreamWriter(DataSourceStreamArrowWriter):
         self._columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In an executor: the rows of one task, acknowledged."""
         tasks.append_rows(iterator, self._options, self._columns)
         return TaskWrote()
 
@@ -185,12 +187,15 @@ class BatchWriter(_OneTransaction, DataSourceArrowWriter):
         super().__init__(options, columns, options.transactional_id or f"tidelog-batch-{uuid4()}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In an executor: the rows of one task into the open transaction."""
         return TaskWrote(identity=self._identity, written=self._write_rows(iterator))
 
     def commit(self, messages: list[Any]) -> None:
+        """All tasks are done: check what they wrote, and make it visible."""
         self._commit(messages, None)
 
     def abort(self, messages: list[Any]) -> None:
+        """A task failed: nothing becomes visible."""
         self._abort(messages)
 
 
@@ -204,6 +209,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         return read_ledger(client, self._transactional_id, self._options.delivery_timeout_ms)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """In an executor: the rows of one task, unless the ledger has the batch."""
         context = TaskContext.get()
         assert context is not None
         batch_id, query_id = int(context.getLocalProperty(_BATCH_ID) or -1), context.getLocalProperty(_QUERY_ID) or ""
@@ -217,6 +223,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         return message
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """All tasks are done: check what they wrote, and make it visible together with the batch's number."""
         wrote: list[TaskWrote] = [message for message in messages if message is not None]
         if any(message.skipped for message in wrote):
             return
@@ -227,6 +234,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         self._commit(list(messages), LedgerEntry(batchId, wrote[0].query_id, topic))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """A task failed: nothing becomes visible, and the query ends."""
         self._abort(messages)
 
 
