@@ -1,0 +1,181 @@
+"""Spark to a topic: our sink, exactly once, beside the official connector's, which is at least once.
+
+    python -m benchmarks.figures.spark_sink 127.0.0.1:9092 DIRECTORY NUMBER RECORDS
+
+is the driver, a process of its own; it prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from benchmarks import administration
+from benchmarks.clients import Failed
+from benchmarks.model import Benchmark, Figure
+from tests.support.nodes import Node
+
+PARTITIONS = 3
+RECORD_BYTES = 1_000
+WARM_UP_RECORDS = 30_000
+
+
+class SparkSink(Benchmark[Node]):
+    """One micro-batch of a file source, keyed and without keys."""
+
+    name: ClassVar[str] = "spark-sink"
+    title: ClassVar[str] = "Spark: exactly-once sink"
+    method: ClassVar[str] = (
+        "Spark 4.2 with local[2] reads Parquet (1,000,000 rows of a key of 8 bytes and a value of 1 kB that does not"
+        " compress) as a stream with AvailableNow and writes it to a new topic of three partitions: by"
+        " `tidelog.spark.write_stream` in one transaction, and by the official connector 4.2.0 at least once, in the"
+        " same session, by turns, after a smaller run of each that does not count. The time is that of the whole query,"
+        " commit included; each is read back by its count of committed records."
+    )
+    figures: ClassVar[tuple[Figure, ...]] = (
+        Figure("keyed_ratio", "official ÷ ours, 1,000,000 × 1 kB with keys", "×", higher_is_better=True, at_least=1.0),
+        Figure("free_ratio", "official ÷ ours, the same without keys", "×", higher_is_better=True, at_least=1.0),
+        Figure("keyed_ours_s", "exactly once, with keys", "s"),
+        Figure("keyed_official_s", "official, at least once, with keys", "s"),
+        Figure("free_ours_s", "exactly once, without keys", "s"),
+        Figure("free_official_s", "official, at least once, without keys", "s"),
+    )
+    discarded_runs: ClassVar[int] = 0
+
+    def prepare(self, node: Node) -> None:
+        """The rows, written once."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_rows(self.directory / "rows", self.scale.choose(1_000_000, 50_000))
+        write_rows(self.directory / "few", self.scale.choose(WARM_UP_RECORDS, 5_000))
+
+    def run(self, node: Node, number: int) -> dict[str, float]:
+        """Topics of its own, a session of its own."""
+        topics = [f"sink-{number}-{kind}" for kind in _kinds()]
+        for topic in topics:
+            administration.create_topic(node, topic, PARTITIONS)
+        count = self.scale.choose(1_000_000, 50_000)
+        words = [node.bootstrap, str(self.directory), str(number), str(count)]
+        line = [sys.executable, "-m", "benchmarks.figures.spark_sink", *words]
+        outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=3600)
+        if outcome.returncode != 0:
+            raise Failed(f"{' '.join(line)}\n{outcome.stdout[-4000:]}{outcome.stderr[-4000:]}")
+        values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
+        for topic in topics:
+            administration.delete_topic(node, topic)
+        return values
+
+
+def _kinds() -> list[str]:
+    return [
+        f"{keys}-{who}{size}" for keys in ("keyed", "free") for who in ("ours", "official") for size in ("", "-warm")
+    ]
+
+
+def write_rows(directory: Path, count: int) -> None:
+    """Parquet files that do not compress, in as many row groups as two cores like."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if directory.exists():
+        return
+    directory.mkdir(parents=True)
+    random = np.random.default_rng(7)
+    step = 25_000
+    for start in range(0, count, step):
+        rows = min(step, count - start)
+        values = random.bytes(rows * RECORD_BYTES)
+        offsets = pa.py_buffer(np.arange(0, rows * RECORD_BYTES + 1, RECORD_BYTES, dtype=np.int32))
+        table = pa.table(
+            {
+                "key": pa.array([f"{number:08d}" for number in range(start, start + rows)]),
+                "value": pa.Array.from_buffers(pa.binary(), rows, [None, offsets, pa.py_buffer(values)]),
+            }
+        )
+        parquet.write_table(table, directory / f"{start:09d}.parquet", compression="none")
+
+
+def drive(bootstrap: str, directory: Path, number: int, count: int) -> dict[str, float]:
+    """The queries, each once small and once whole."""
+    import tidelog.spark
+    from tools import fetch_spark_connector
+
+    connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
+    scratch = directory / f"scratch-{uuid4()}"
+    spark = tidelog.spark.session(
+        "spark-sink",
+        **{
+            "spark.master": "local[2]",
+            "spark.log.level": "ERROR",
+            "spark.driver.memory": "2g",
+            "spark.jars": ",".join(map(str, connector)),
+            "spark.local.dir": str(scratch / "local"),
+        },
+    )
+    values: dict[str, float] = {}
+    try:
+        for size in ("-warm", ""):
+            order = ("ours", "official") if number % 2 else ("official", "ours")
+            for keys in ("keyed", "free"):
+                for who in order:
+                    topic = f"sink-{number}-{keys}-{who}{size}"
+                    rows = spark.readStream.schema("key string, value binary").parquet(
+                        str(directory / ("few" if size else "rows"))
+                    )
+                    chosen = rows if keys == "keyed" else rows.select("value")
+                    begun_s = time.perf_counter()
+                    start = _ours if who == "ours" else _official
+                    query = start(chosen, bootstrap, topic, str(scratch / topic))
+                    query.awaitTermination()
+                    if not size:
+                        values[f"{keys}_{who}_s"] = time.perf_counter() - begun_s
+                        _require_count(bootstrap, topic, count)
+    finally:
+        spark.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+    for keys in ("keyed", "free"):
+        values[f"{keys}_ratio"] = values[f"{keys}_official_s"] / values[f"{keys}_ours_s"]
+    return values
+
+
+def _ours(rows: Any, bootstrap: str, topic: str, checkpoint: str) -> Any:
+    import tidelog.spark
+
+    return tidelog.spark.write_stream(
+        rows,
+        bootstrap_servers=bootstrap,
+        topic=topic,
+        transactional_id=topic,
+        checkpoint_location=checkpoint,
+        trigger={"availableNow": True},
+    )
+
+
+def _official(rows: Any, bootstrap: str, topic: str, checkpoint: str) -> Any:
+    writer = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
+    return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def _require_count(bootstrap: str, topic: str, count: int) -> None:
+    """That everything arrived: end offsets less the one marker a partition that a transaction leaves."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "count", "isolation.level": "read_committed"})
+    try:
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    markers = PARTITIONS if "-ours" in topic else 0
+    if sum(ends) - markers != count:
+        raise Failed(f"{topic} holds {sum(ends) - markers} records, not {count}")
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    print(json.dumps(drive(given[0], Path(given[1]), int(given[2]), int(given[3]))))
