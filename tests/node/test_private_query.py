@@ -54,6 +54,6 @@ def test_bad_questions_get_one_clear_line() -> None:
     node = OneNode()
     unknown = ask(node, 1, "replica")
     assert unknown.error_code == ErrorCode.INVALID_REQUEST
-    assert "known are node, positions, replicas" in unknown.error_message
+    assert "known are image, node, positions, replicas" in unknown.error_message
     assert ask(node, 1, "replicas", "[1]").error_code == ErrorCode.INVALID_REQUEST
     assert ask(node, 1, "replicas", "{").error_code == ErrorCode.INVALID_REQUEST

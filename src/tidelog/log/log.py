@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
-from tidelog.log import replay, validation
+from tidelog.log import replay, scan, validation
 from tidelog.log.epochs import EpochHistory
 from tidelog.log.log_files import LogFiles
 from tidelog.log.producer_state import KnownBatch
@@ -222,6 +222,18 @@ class Log(LogFiles):
             return self._reader.read(offset, max_bytes, limit, self.log_end_offset, at_least_one)
         except CorruptionError as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+    def find_damage(self, offset: int, max_bytes: int) -> str | None:
+        """Where a batch from an offset on fails its checksum, within so many bytes; None when all are whole."""
+        try:
+            found = self._reader.read(offset, max_bytes, self.log_end_offset, self.log_end_offset, True)
+            for part in found.parts:
+                end = part.position + part.length
+                for position, header in scan.headers(part.file, part.position, end, scan.VERIFY_BYTES):
+                    scan.read_batch(part.file, position, header.size)
+        except CorruptionError as error:
+            return str(error)
+        return None
 
     def bytes_between(self, first_offset: int, end_offset: int) -> int:
         """About how many bytes of batches lie between two offsets; exact near the end of the log."""

@@ -16,6 +16,7 @@ from tidelog.controller.entities import Topic
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.coordination.coordinator import Coordinator
 from tidelog.outbox import Outbox
+from tidelog.replica.damage import DamagedReplicas
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
 from tidelog.replica.housekeeping import Housekeeping
@@ -56,6 +57,7 @@ class Broker:
         """By the topic that holds their state."""
         self._fenced_at_ms: dict[int, int] = {}
         """When each broker was last seen to be fenced."""
+        self._damage = DamagedReplicas(replicas, assignments.assign, self._withdraw)
         self._fetchers: dict[int, Fetcher] = {}
         """The streams that copy partitions, by the leader's node id."""
 
@@ -155,16 +157,17 @@ class Broker:
             if held is not None and held.topic_id == topic.topic_id:
                 self._remove(held)
             return
-        directory_id = partition.directory_of(self.node_id)
-        replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, self.topic_config(topic.name))
+        replica = self._open(topic, index, partition)
         if replica is None:
             return
-        if replica.directory_id != directory_id:
+        directory_id = partition.directory_of(self.node_id)
+        if replica.directory_id != directory_id and not self._damage.is_copied_anew(replica):
             self._assignments.assign(topic.topic_id, index, replica.directory_id)
         before = (replica.leader_id, replica.leader_epoch)
         if partition.leader == self.node_id:
             self._stop_fetching(replica)
             replica.become_leader(partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr)
+            self.replicas.grow_isr(replica)  # what changed may be that a follower has its directory now
         elif (partition.leader, partition.leader_epoch) != before:
             self._stop_fetching(replica)
             replica.become_follower(partition.leader, partition.leader_epoch)
@@ -173,6 +176,26 @@ class Broker:
         else:
             return
         self.role_changed(replica)
+
+    def _open(self, topic: Topic, index: int, partition: PartitionImage) -> Partition | None:
+        """The replica, opened where it is not yet; None while it may not be, or cannot."""
+        directory_id = partition.directory_of(self.node_id)
+        elr = partition.eligible_leader_replicas
+        for _ in range(2):  # one that is found damaged now may be one that can be copied again at once
+            if not self._damage.may_open(topic.name, topic.topic_id, index, partition.leader, partition.isr, elr):
+                return None
+            config = self.topic_config(topic.name)
+            replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, config)
+            if replica is not None or (topic.name, index) not in self.replicas.damaged:
+                return replica
+        return None
+
+    def _withdraw(self, replica: Partition) -> None:
+        """A damaged replica is no longer copied, and nobody coordinates by it."""
+        coordinator = self.coordinators.get(replica.topic)
+        if coordinator is not None:
+            coordinator.removed(replica)
+        self._stop_fetching(replica)
 
     def role_changed(self, replica: Partition) -> None:
         """Tell the coordinator that lives in a topic's partitions, where the topic has one."""
@@ -185,6 +208,7 @@ class Broker:
         if coordinator is not None:
             coordinator.removed(replica)
         self._assignments.forget(replica.topic_id, replica.index)
+        self._damage.forget(replica.topic, replica.index)
         self._stop_fetching(replica)
         self.replicas.remove(replica)
 

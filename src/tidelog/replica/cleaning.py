@@ -244,6 +244,7 @@ class Cleaner:
         """Leave a damaged log alone until it is opened again; its readers are told where they meet the damage."""
         self._uncleanable.add(partition)
         self._outbox.tell("log-uncleanable", "error", topic=partition.topic, partition=partition.index, reason=reason)
+        self._replicas.on_damage(partition, reason)
         self._underway = None
         self._look_after(self._replicas.config.log_cleaner_backoff_ms)
 

@@ -287,6 +287,8 @@ class Fetcher:
                 )
             else:
                 copy.delay_ms = FIRST_DELAY_MS
+                if partition in self._replicas.copied_anew:
+                    self._replicas.on_copied(partition)
                 records = data.records
                 asked_offset = -1 if copy.told is None else copy.told[0]
                 if records is not None and len(records) and asked_offset == partition.log.log_end_offset:

@@ -24,6 +24,8 @@ from tidelog.wire.messages.alter_partition import (
 Ask = Callable[[int, int, Any, Callable[[Any, str | None], None]], None]
 VERSION = 3
 RETRY_MS = 50
+INELIGIBLE_MS = 200
+"""How long a follower that the controller did not want is not proposed again."""
 
 
 class IsrChanges:
@@ -45,7 +47,7 @@ class IsrChanges:
         """The epoch the metadata knows a broker by."""
         self._own_epoch = own_epoch
         self._settled = settled
-        """Called when a proposal was accepted: another follower may be waiting for its turn."""
+        """Called when a proposal is settled: another follower may be waiting for its turn."""
         self._wanted: dict[Partition, None] = {}
         self._in_flight: dict[Partition, None] = {}
         self._scheduled = False
@@ -117,6 +119,9 @@ class IsrChanges:
             if answer is None or answer.error_code != ErrorCode.NONE:
                 leadership.proposed = None
                 partition.advance_high_watermark()
+                if answer is not None and answer.error_code == ErrorCode.INELIGIBLE_REPLICA:
+                    # What made it so may be over already, and its news may have come while this was under way.
+                    self._outbox.after(INELIGIBLE_MS, lambda partition=partition: self._settled(partition))  # type: ignore[misc]
             elif answer.partition_epoch > leadership.partition_epoch and answer.leader_epoch == leadership.epoch:
                 partition.isr_committed(answer.isr, answer.partition_epoch)
                 self._settled(partition)

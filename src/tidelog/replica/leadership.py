@@ -33,6 +33,7 @@ class FollowerProgress:
         "last_fetch_ms",
         "log_end_offset",
         "log_start_offset",
+        "sent_offset",
         "session",
     )
 
@@ -45,6 +46,8 @@ class FollowerProgress:
         self.last_fetch_ms = NEVER_MS
         self.last_fetch_leader_end_offset = 0
         self.broker_epoch = -1
+        self.sent_offset = -1
+        """Where the records that it was sent last begin."""
         self.session: FetchStream | None = None
         """The stream it fetches by: an incremental fetch says nothing of partitions where nothing is new."""
 

@@ -37,6 +37,12 @@ class Replicas:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.damaged: dict[TopicPartition, str] = {}
         """Replicas whose flushed records are not what was written, with where: not opened, not served."""
+        self.on_damage: Callable[[Partition, str], None] = lambda _partition, _reason: None
+        """Called with a replica in whose log rot was found, and where; the broker connects it."""
+        self.copied_anew: set[Partition] = set()
+        """Empty logs in the place of damaged ones, whose first fetch is not answered yet."""
+        self.on_copied: Callable[[Partition], None] = lambda _partition: None
+        """Called when a leader has answered the first fetch of one of those."""
         self.outbox = outbox
         self._directory_failed = directory_failed
         self.propose_isr: Callable[[Partition, Sequence[int]], None] = lambda _partition, _isr: None
@@ -120,6 +126,22 @@ class Replicas:
             self.storage_failed(directory.storage, error)
             return
         self.outbox.after(partition.config.file_delete_delay_ms, lambda: self._delete(directory.storage, [doomed]))
+
+    def remove_unopened(self, key: TopicPartition) -> None:
+        """Delete a replica that could not be opened."""
+        name = names.directory_name(*key)
+        for directory in self.directories:
+            if directory.online and directory.storage.exists(name):
+                doomed = names.deleted_directory_name(*key, self.outbox.chance.uuid())
+                for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
+                    known.pop(key, None)
+                directory.forget_cleaner_offset(key)
+                directory.storage.rename(name, doomed)
+                storage = directory.storage
+                self.outbox.after(
+                    self.config.log_segment_delete_delay_ms,
+                    lambda storage=storage, doomed=doomed: self._delete(storage, [doomed]),  # type: ignore[misc]
+                )
 
     def set_aside_strays(self, known: Callable[[str, int, bytes | None], bool]) -> list[str]:
         """Rename what is on disk but not in the metadata, so that it is kept and never served. Returns the names."""

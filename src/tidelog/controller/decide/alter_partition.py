@@ -49,7 +49,7 @@ def _alter(
     members = _members(data, context.api_version)
     _check_epochs(partition, data, broker_id)
     _check_isr(partition, data, [member for member, _ in members])
-    _check_members(image, members)
+    _check_members(image, partition, members)
     if (topic.topic_id, partition_id) in decision.partition_reasons:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A partition is named more than once.")
     wanted = changer(image, context, topic, partition_id, partition)
@@ -95,11 +95,16 @@ def _check_isr(partition: Partition, data: wire.AlterPartitionRequestPartitionDa
         raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def _check_members(image: MetadataImage, members: list[tuple[int, int]]) -> None:
-    """A member must be alive, staying, and in the life that the leader saw catching up (KIP-903)."""
+def _check_members(image: MetadataImage, partition: Partition, members: list[tuple[int, int]]) -> None:
+    """A member must be alive, staying, and in the life that the leader saw catching up (KIP-903).
+
+    One that joins must have its directory: what the leader remembers of a lost replica is not what it has now.
+    """
     for broker_id, broker_epoch in members:
         broker = image.brokers.get(broker_id)
         if broker is None or not broker.active or broker_epoch not in (-1, broker.epoch):
+            raise KafkaError(ErrorCode.INELIGIBLE_REPLICA)
+        if broker_id not in partition.isr and not broker.has_online(partition.directory_of(broker_id)):
             raise KafkaError(ErrorCode.INELIGIBLE_REPLICA)
 
 

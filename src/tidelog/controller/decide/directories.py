@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.controller import levels
 from tidelog.controller.decide.decision import Context, Decision, check_broker_epoch
 from tidelog.controller.decide.partition_updates import add_change, changer
-from tidelog.controller.entities import Broker
+from tidelog.controller.entities import LOST_DIRECTORY, Broker
 from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.messages import assign_replicas_to_dirs as wire
@@ -61,8 +61,15 @@ def _assign(
     online = broker.has_online(directory)
     wanted = changer(image, context, topic, partition_id, partition, alive=alive)
     wanted.directories = {broker.broker_id: directory}
+    if online:  # as it will be: one whose directory was lost until now may lead from here on
+        others = wanted.acceptable
+        wanted.acceptable = lambda other: alive(other) if other == broker.broker_id else others(other)
     cause = f"broker {broker.broker_id} told its directory"
     if not online:
         wanted.isr = tuple(replica for replica in partition.isr if replica != broker.broker_id)
         cause += ", which is offline"
+    if directory == LOST_DIRECTORY:
+        # What the replica had is gone, so it is not eligible either: it may come back with less (KIP-966).
+        wanted.unclean_shutdown = (broker.broker_id,)
+        cause = f"broker {broker.broker_id} found its replica damaged"
     add_change(decision, wanted.build(), cause)

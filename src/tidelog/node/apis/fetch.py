@@ -172,6 +172,7 @@ class _Fetch:
                         continue  # what it has past the parting is not what we have: it counts for nothing
                     if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
                         continue
+                    self._check_what_was_refused(partition, wanted)
                     isr = partition.follower_fetched(
                         self.follower_id, broker_epoch, self.session, wanted.fetch_offset, wanted.log_start_offset
                     )
@@ -179,6 +180,23 @@ class _Fetch:
                     continue  # the read that follows answers with the code
                 if isr is not None:
                     self.node.replicas.propose_isr(partition, isr)
+
+    def _check_what_was_refused(self, partition: Partition, wanted: Any) -> None:
+        """A follower that asks again for what it was sent may have found it damaged: so it is looked at here.
+
+        What leaves here is not looked at, and followers never append what they cannot prove.
+        """
+        leadership = partition.leadership
+        progress = None if leadership is None else leadership.followers.get(self.follower_id)
+        if progress is None or progress.sent_offset != wanted.fetch_offset:
+            return
+        try:
+            damage = partition.log.find_damage(wanted.fetch_offset, wanted.partition_max_bytes)
+        except StorageError as error:
+            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
+            return
+        if damage is not None:
+            self.node.replicas.on_damage(partition, f"{damage}; node {self.follower_id} refused it")
 
     def _end_offset(self, partition: Partition) -> int:
         if self.follower_id >= 0:
@@ -244,6 +262,10 @@ class _Fetch:
         except StorageError as error:
             self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        except KafkaError as error:
+            if error.code is ErrorCode.CORRUPT_MESSAGE:
+                self.node.replicas.on_damage(partition, str(error))
+            raise
         if not found.size:
             return 0
         data.records = found.parts
@@ -292,9 +314,7 @@ class _Fetch:
                 entry.sent_high_watermark = data.high_watermark
                 entry.sent_log_start_offset = data.log_start_offset
                 if self.follower_id >= 0 and data.records and entry.partition is not None:
-                    throttles = self.node.replicas.throttles
-                    if throttles.leads_throttled(entry.partition):
-                        throttles.leader.record(sum(map(len, data.records)))
+                    self._sent(entry.partition, entry.fetch_offset, sum(map(len, data.records)))
             key = entry.topic_id if self.by_id else entry.topic
             topic = topics.get(key)
             if topic is None:
@@ -303,6 +323,14 @@ class _Fetch:
         if self.session.session_id == 0:
             self.session.close()
         return FetchResponse(session_id=self.session.session_id, responses=list(topics.values()))
+
+    def _sent(self, partition: Partition, offset: int, size: int) -> None:
+        """Records leave for a follower."""
+        if partition.leadership is not None and self.follower_id in partition.leadership.followers:
+            partition.leadership.followers[self.follower_id].sent_offset = offset
+        throttles = self.node.replicas.throttles
+        if throttles.leads_throttled(partition):
+            throttles.leader.record(size)
 
     # --- waiting ---
 

@@ -1,0 +1,164 @@
+"""A replica that finds rot in its log leaves the ISR and is copied again; what was committed stays whole somewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sim.test_throttle import reassign
+from tidelog.sim.simulated_stage import SimulatedStage
+from tidelog.sim.stage import Plan
+from tidelog.wire.batch import iterate_batches
+
+MAGIC_AT = 16
+"""In a batch: behind base offset, length and leader epoch."""
+VALUES = [f"M{number}" for number in range(10)]
+
+
+def started(replicas: list[int], seed: int = 1, **configs: str) -> SimulatedStage:
+    """Ten committed records; a producer `p` with acks=all."""
+    stage = SimulatedStage(seed)
+    stage.start(Plan((1, 2, 3), (9,), {"log.flush.offset.checkpoint.interval.ms": "1000"}))
+    named = {name.replace("_", "."): value for name, value in configs.items()}
+    assert stage.create_topic("events", [replicas], named) == ""
+    stage.add_producer("p", {"acks": "all"})
+    for value in VALUES:
+        stage.send("p", "events", 0, value)
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 60_000)
+    stage.wait(1_000)
+    watch_the_isr(stage)
+    return stage
+
+
+def watch_the_isr(stage: SimulatedStage) -> None:
+    """After every step of every node: whoever is in the ISR and runs has all that its leader calls committed."""
+
+    def look(_process: Any) -> None:
+        topic = stage.image.topic("events")
+        assert topic is not None
+        state = topic.partitions[0]
+        hosted = {
+            node_id: process.node.replicas.partitions.get(("events", 0))
+            for node_id in state.isr
+            if (process := stage.cluster.world.hosts[node_id].process) is not None and process.alive
+        }
+        leader = hosted.get(state.leader)
+        if leader is None or leader.leadership is None or leader.leader_epoch != state.leader_epoch:
+            return
+        for node_id, replica in hosted.items():
+            if replica is not None:
+                assert replica.log.log_end_offset >= leader.high_watermark, f"node {node_id} is in the ISR with less"
+
+    stage.cluster.world.on_step = look
+
+
+def rot(stage: SimulatedStage, node_id: int, offset: int, name: str = "00000000000000000000.log") -> None:
+    """One bit of a record's value turns on a node's disk."""
+    data = stage.cluster.world.hosts[node_id].disks[0].read_file(f"events-0/{name}")
+    position = data.index(f"M{offset}".encode())
+    stage.cluster.world.hosts[node_id].disks[0].flip_bit(f"events-0/{name}", position)
+
+
+def told(stage: SimulatedStage, kind: str) -> list[Any]:
+    return [one for one in stage.cluster.world.told if one[2].kind == kind]
+
+
+def isr_of(stage: SimulatedStage) -> set[int]:
+    topic = stage.image.topic("events")
+    assert topic is not None
+    return set(topic.partitions[0].isr)
+
+
+def values(stage: SimulatedStage, node_id: int) -> list[str]:
+    return [one.value for one in stage.partition("events", 0).lane(node_id).records]
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_leader_with_rot_lets_another_lead_and_copies_again(seed: int) -> None:
+    stage = started([1, 2], seed)
+    rot(stage, 1, 4)
+    reassign(stage, [1, 2, 3])  # node 3 copies from the beginning, and does not take what it cannot prove
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2, 3}, 30_000)
+    assert stage.partition("events", 0).leader == 2
+    assert {stage.log_bytes(node_id, "events", 0) for node_id in (1, 3)} == {stage.log_bytes(2, "events", 0)}
+    assert values(stage, 2) == VALUES
+    (damaged,) = told(stage, "log-damaged")
+    assert damaged[1] == 1
+    assert "node 3 refused it" in damaged[2].fields["reason"]
+    assert [one[1] for one in told(stage, "damaged-replica-discarded")] == [1]
+    stage.send("p", "events", 0, "after")
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 10_000)
+    assert [entry.outcome for entry in stage.ledger("p")] == ["acknowledged"] * 11
+
+
+def test_the_only_copy_is_never_thrown_away() -> None:
+    """It goes on serving what is whole, says so once, and is no more offline than it was."""
+    stage = started([1])
+    rot(stage, 1, 4)
+    reassign(stage, [1, 2])
+    stage.wait(20_000)
+    (damaged,) = told(stage, "log-damaged")
+    assert damaged[2].fields["then"].startswith("no other replica is in sync")
+    assert stage.partition("events", 0).leader == 1
+    assert len(values(stage, 1)) == 10
+    assert isr_of(stage) == {1}
+    stage.send("p", "events", 0, "after")
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 10_000)
+    assert stage.ledger("p")[-1].outcome == "acknowledged"
+
+
+@pytest.mark.parametrize("least", ["1", "2"])
+def test_a_follower_with_rot_is_out_of_the_isr_until_it_has_everything_again(least: str) -> None:
+    """Its leader remembers how far it was; that must not let it in while it is empty."""
+    stage = started([1, 2], min_insync_replicas=least)
+    follower = stage.cluster.process(2).node.replicas
+    stage.hold(2, 1, "data")
+    follower.on_damage(follower.partitions["events", 0], "found by a test")
+    stage.wait(3_000)
+    assert isr_of(stage) == {1}
+    topic = stage.image.topic("events")
+    assert topic is not None
+    assert topic.partitions[0].eligible_leader_replicas == ()
+    assert values(stage, 2) == []
+    stage.release(2, 1, "data")
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2}, 30_000)
+    assert values(stage, 2) == VALUES
+    assert stage.log_bytes(1, "events", 0) == stage.log_bytes(2, "events", 0)
+
+
+def test_a_follower_that_finds_rot_when_it_starts_copies_again() -> None:
+    stage = started([1, 2, 3], segment_bytes=str(1 << 20))
+    for _ in range(120):
+        stage.send("p", "events", 0, "x" * 10_000)
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 60_000)
+    stage.wait(3_000)
+    stage.power_off(2)  # after which a segment must at least end where the next begins
+    path = "events-0/00000000000000000000.log"
+    disk = stage.cluster.world.hosts[2].disks[0]
+    last = list(iterate_batches(disk.read_file(path)))[-1]
+    disk.flip_bit(path, disk.size(path) - last.size + MAGIC_AT)
+    stage.wait(1_000)
+    stage.start_node(2)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 3}, 30_000)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2, 3}, 30_000)
+    assert [one[1] for one in told(stage, "log-damaged")] == [2]
+    assert [one[1] for one in told(stage, "damaged-replica-discarded")] == [2]
+    assert stage.log_bytes(2, "events", 0) == stage.log_bytes(1, "events", 0)
+
+
+def test_where_the_others_die_meanwhile_the_damaged_one_leads_again() -> None:
+    """It gave up, and nobody took over: nothing was thrown away yet, and it has nearly everything."""
+    stage = started([1, 2])
+    leader = stage.cluster.process(1).node.replicas
+    stage.hold(1, 9, "control")
+    leader.on_damage(leader.partitions["events", 0], "found by a test")
+    stage.wait(10)
+    stage.kill(2)
+    assert stage.wait_until(lambda: isr_of(stage) == {1}, 30_000)
+    stage.release(1, 9, "control")
+    assert stage.wait_until(lambda: stage.partition("events", 0).lane(1).state == "leader", 30_000)
+    stage.wait(2_000)
+    assert values(stage, 1) == VALUES
+    stage.send("p", "events", 0, "after")
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 20_000)
