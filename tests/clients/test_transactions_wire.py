@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -304,3 +305,24 @@ def test_a_producer_that_asks_again_aborts_what_it_left(requests: Requests) -> N
     assert fresh == Outcome(NONE, one.producer_id, one.epoch + 2), "one epoch to fence, one to go on with"
     assert requests.end(one.transactional_id, one.producer_id, one.epoch, True).code is FENCED
     assert requests.produce(one.transactional_id, one.producer_id, one.epoch, 1) is OLD_FENCED
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_several_connections_share_one_transaction(node: Node, requests: Requests, name: str) -> None:
+    """As writers of a partition each, with a driver that ends it: the identity is what counts, not the connection."""
+    versions = PROTOCOLS[name]
+    one = begin(requests, versions, is_open=False)
+    identity = (one.transactional_id, one.producer_id, one.epoch)
+    writers = [Requests(Raw(node).ask, requests.topic, lambda: time.sleep(0.02)) for _ in range(3)]
+    for index, writer in enumerate(writers):
+        if versions is V1:
+            assert writer.until_settled(partial(writer.add, *identity, index)) == [NONE]
+        for sequence in range(3):
+            action = partial(writer.produce, *identity, sequence, index=index, version=versions.produce)
+            assert writer.until_settled(action) is NONE
+    driver = Requests(Raw(node).ask, requests.topic, lambda: time.sleep(0.02))
+    assert driver.end(*identity, True, version=versions.end).code is NONE
+    settle(one, "CompleteCommit")
+    assert driver.end(*identity, True, version=versions.end).code is NONE, "asked again by whoever did not hear it"
+    late = writers[0].until_settled(partial(writers[0].produce, *identity, 3, version=versions.produce))
+    assert late is not NONE, "a writer that comes late is refused"
