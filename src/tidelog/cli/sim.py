@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
 import time
-from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, nearest, positive_integer
@@ -13,26 +17,20 @@ from tidelog.cli.output import print_json, table
 
 if TYPE_CHECKING:
     from tidelog.sim.swarm import Outcome
+    from tidelog.sim.tally import Tally
 
 SUMMARY = "search for bugs in simulated clusters, one seed a history"
 EXAMPLES = """\
   tidelog sim run --seeds 0..100
   tidelog sim run --seeds 1000.. --minutes 10
   tidelog sim replay 42 --trace
+  tidelog sim speed
   tidelog sim mutants
 
 A seed decides everything: the cluster, its settings, what clients do, which faults come, every delay. The same seed
 gives the same history on every machine. For half a minute of simulated time faults come and go; then they stop, and
 everything must be well again within a minute. Checkers look on after every step of every node. Exit code 1 when one
 of them complains; the line names the command that shows the history again."""
-WORTH_COUNTING = {
-    "leader-elected": "elections",
-    "isr-changed": "ISR changes",
-    "log-truncated": "truncation",
-    "quorum-truncated": "quorum truncation",
-    "quorum-snapshot-loaded": "snapshot install",
-    "controller-active": "controllers",
-}
 
 
 def configure(parser: Parser) -> None:
@@ -41,10 +39,18 @@ def configure(parser: Parser) -> None:
     running = add_subcommand(commands, "run", "play many seeds", "  tidelog sim run --seeds 0..100\n", _run)
     running.add_argument("--seeds", metavar="A..B", type=seed_range, default=range(100), help="default: 0..100")
     running.add_argument("--minutes", metavar="M", type=positive_integer, help="stop after so long")
+    running.add_argument("--processes", metavar="N", type=positive_integer, default=1, help="default: 1")
+    running.add_argument("--log", metavar="FILE", type=Path, help="add a line with the code and the range played")
     add_json(running)
+    racing = add_subcommand(
+        commands, "speed", "measure: three nodes, 100 records a second, faults on", "  tidelog sim speed\n", _race
+    )
+    racing.add_argument("--seeds", metavar="N", type=positive_integer, default=20, help="default: 20")
+    add_json(racing)
     replaying = add_subcommand(commands, "replay", "play one seed again", "  tidelog sim replay 42 --trace\n", _replay)
     replaying.add_argument("seed", type=seed_number)
     replaying.add_argument("--trace", action="store_true", help="print what happened, line by line")
+    replaying.add_argument("--until", metavar="MS", type=seed_number, help="only what happened before that moment")
     replaying.add_argument("--mutant", metavar="NAME", help="with this bug put in")
     add_json(replaying)
     breaking = add_subcommand(
@@ -64,7 +70,7 @@ def configure(parser: Parser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Never called: a subcommand is required."""
-    raise UsageError("tidelog sim: run, replay or mutants")
+    raise UsageError("tidelog sim: run, replay, speed or mutants")
 
 
 def seed_range(text: str) -> range:
@@ -76,39 +82,67 @@ def seed_range(text: str) -> range:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from tidelog.sim import swarm
+    from tidelog.sim.tally import Tally, play
 
     begun = time.monotonic()
-    used = time.process_time()
-    totals: Counter[str] = Counter()
-    saw: Counter[str] = Counter()
-    for seed in arguments.seeds:
-        if arguments.minutes is not None and time.monotonic() - begun > arguments.minutes * 60:
-            break
-        outcome = swarm.run(seed)
-        totals.update(
-            seeds=1,
-            findings=bool(outcome.finding),
-            operations=outcome.operations,
-            faults=outcome.faults,
-            simulated_ms=outcome.simulated_ms,
-        )
-        saw.update(kind for kind, count in outcome.seen.items() if count)
+    used = _cpu_seconds()
+    tally = Tally()
+    for outcome in play(_while_there_is_time(arguments.seeds, begun, arguments.minutes), arguments.processes):
+        tally.add(outcome)
         if outcome.finding:
             _tell(outcome, arguments.json)
-    seconds = time.process_time() - used
+    seconds = _cpu_seconds() - used
+    if arguments.log is not None and tally.seeds:
+        _log(arguments.log, arguments.seeds, tally, seconds)
     if arguments.json:
-        print_json({**totals, "cpu_seconds": round(seconds, 2), "seeds_that_saw": dict(sorted(saw.items()))})
-    elif totals["seeds"]:
-        speed = totals["simulated_ms"] / 1000 / max(seconds, 0.001)
-        print(
-            f"{totals['seeds']} seeds, {totals['findings']} findings; {totals['operations'] // totals['seeds']} "
-            f"operations and {totals['faults'] / totals['seeds']:.1f} faults a seed; {seconds:.0f} s of one core, "
-            f"{speed:.0f} simulated seconds in each"
-        )
-        counted = [f"{name} {saw[kind]}" for kind, name in WORTH_COUNTING.items()]
-        print(f"seeds that saw: {', '.join(counted)}")
-    return Exit.FAILED if totals["findings"] else Exit.OK
+        print_json({**tally.as_plain(), "cpu_seconds": round(seconds, 2)})
+    elif tally.seeds:
+        print("\n".join(tally.lines(seconds)))
+    return Exit.FAILED if tally.findings else Exit.OK
+
+
+def _while_there_is_time(seeds: range, begun: float, minutes: int | None) -> Iterator[int]:
+    for seed in seeds:
+        if minutes is not None and time.monotonic() - begun > minutes * 60:
+            return
+        yield seed
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it started that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _log(path: Path, seeds: range, tally: Tally, cpu_seconds: float) -> None:
+    """One line a run: clean ranges of the same code add up."""
+    from tidelog.sim.tally import code_hash
+
+    last = seeds.start + tally.seeds
+    line = {
+        "commit": _commit(),
+        "code": code_hash(),
+        "range": f"{seeds.start}..{last}",
+        **tally.as_plain(),
+        "cpu_seconds": round(cpu_seconds),
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    clean = 0
+    for text in path.read_text(encoding="utf-8").splitlines():
+        earlier = json.loads(text)
+        if earlier["code"] == line["code"] and not earlier["findings"]:
+            clean += earlier["seeds"]
+    print(f"{clean} clean seeds of this code in {path}")
+
+
+def _commit() -> str:
+    """The commit of the tree this runs from, where it is one; `code` says whether two trees are the same."""
+    try:
+        command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def _tell(outcome: Outcome, as_json: bool) -> None:
@@ -135,9 +169,31 @@ def _replay(arguments: argparse.Namespace) -> int:
         )
     else:
         if arguments.trace:
-            print("\n".join(outcome.trace))
+            print("\n".join(line for line in outcome.trace if _is_before(line, arguments.until)))
         print(f"seed {outcome.seed}: {outcome.finding or 'all is well'} (trace {outcome.trace_hash})")
     return Exit.FAILED if outcome.finding else Exit.OK
+
+
+def _is_before(line: str, until_ms: int | None) -> bool:
+    """Whether a line of a trace is of a moment before; lines without one belong to a finding and are always shown."""
+    moment = line.split(maxsplit=1)[0] if line.strip() else ""
+    return until_ms is None or not moment.isdigit() or int(moment) < until_ms
+
+
+def _race(arguments: argparse.Namespace) -> int:
+    from tidelog.sim import speed
+
+    simulated_s, cpu_s, findings = speed.race(arguments.seeds)
+    if arguments.json:
+        print_json(
+            {"seeds": arguments.seeds, "simulated_seconds": round(simulated_s, 1), "cpu_seconds": round(cpu_s, 2)}
+        )
+    else:
+        print(
+            f"{arguments.seeds} seeds of three nodes and 100 records a second under faults: {simulated_s:.0f} "
+            f"simulated seconds in {cpu_s:.1f} s of one core, {simulated_s / cpu_s:.1f} in each; {findings} findings"
+        )
+    return Exit.FAILED if findings else Exit.OK
 
 
 def _break(arguments: argparse.Namespace) -> int:

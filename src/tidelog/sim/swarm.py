@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tidelog.effects import Tell
 from tidelog.outbox import Chance
 from tidelog.sim.checkers import ALL, Checker, History, Violation
 from tidelog.sim.checkers.observer import Observer
@@ -290,9 +291,26 @@ class _Run:
         while self._told < len(told):
             at_ms, node_id, one = told[self._told]
             self._told += 1
-            self._outcome.seen[one.kind] += 1
+            self._count(one)
             fields = ", ".join(f"{name} {value}" for name, value in one.fields.items())
             self._outcome.trace.append(f"{at_ms - self._begun_ms:>6}  node {node_id}: {one.kind}: {fields}")
+
+    def _count(self, told: Tell) -> None:
+        """Keep count of what makes a history worth playing."""
+        seen = self._outcome.seen
+        seen[told.kind] += 1
+        reason = str(told.fields.get("reason", ""))
+        if told.kind == "log-truncated":
+            seen["truncation"] += 1
+            seen["divergence"] += reason.startswith("epoch ")
+        elif told.kind == "leader-elected":
+            seen["ELR election"] += "eligible leader replica" in reason
+            seen["last-known-leader election"] += "the last known leader" in reason
+            seen["unclean election"] += "unclean election" in reason
+        elif told.kind == "quorum-snapshot-loaded":
+            seen["snapshot install"] += 1
+        elif told.kind == "controller-active":
+            seen["controller change"] += seen[told.kind] > 1
 
 
 @contextmanager

@@ -25,24 +25,37 @@ class EventsTellWhatHappened(Checker):
         self._known_to = 0
         self._changes: dict[tuple[str, int, int], list[Change]] = {}
         """By topic, partition and partition epoch; several where a topic was made again under its name."""
+        self._early: list[tuple[int, str, Mapping[str, Any]]] = []
+        """Told by a controller that died in the same step, before anybody could look at what it had committed."""
         self._told: set[tuple[str, str, int, int]] = set()
         """Kind, topic, partition and partition epoch."""
 
     def told(self) -> None:
+        self._read_on(is_end=False)
+
+    def _read_on(self, *, is_end: bool) -> None:
         told = self.history.cluster.world.told
         changes = self.history.replay.changes
         for change in changes[self._known_to :]:
             self._changes.setdefault((change.topic, change.number, change.after.partition_epoch), []).append(change)
         self._known_to = len(changes)
+        early, self._early = self._early, []
+        for node_id, kind, fields in early:
+            self._look(node_id, kind, fields, may_be_early=not is_end)
         for _, node_id, one in told[self._looked_to :]:
             if one.kind in LEADER_KINDS or one.kind == ISR_KIND:
-                self._look(node_id, one.kind, one.fields)
+                process = self.history.cluster.world.hosts[node_id].process
+                self._look(node_id, one.kind, one.fields, may_be_early=process is None or not process.alive)
         self._looked_to = len(told)
 
-    def _look(self, node_id: int, kind: str, fields: Mapping[str, Any]) -> None:
+    def _look(self, node_id: int, kind: str, fields: Mapping[str, Any], *, may_be_early: bool) -> None:
         key = (fields["topic"], fields["partition"], fields["partition_epoch"])
         said = (fields["leader"], fields["leader_epoch"], sorted(fields["isr"]))
-        happened = [change for change in self._changes.get(key, ()) if _state(change) == said]
+        known = self._changes.get(key)
+        if known is None and may_be_early:
+            self._early.append((node_id, kind, fields))
+            return
+        happened = [change for change in known or () if _state(change) == said]
         if not happened:
             raise self.violated(f"node {node_id} told {kind} {dict(fields)}, which is not what was committed")
         if kind == LEADER_KINDS[0] and all(change.is_unclean != fields["unclean"] for change in happened):
@@ -50,6 +63,7 @@ class EventsTellWhatHappened(Checker):
         self._told.add((ISR_KIND if kind == ISR_KIND else LEADER_KINDS[0], *key))
 
     def at_end(self) -> None:
+        self._read_on(is_end=True)
         last: dict[tuple[int, str, int], Change] = {}
         for change in self.history.replay.changes:
             if change.before is not None and not change.is_cleared:
