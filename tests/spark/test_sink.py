@@ -289,7 +289,9 @@ def test_the_format_itself_streams_exactly_once_where_rows_are_together(
 # --- bad input ---
 
 
-def test_bad_input_is_refused_before_anything_starts(spark: SparkSession, node: Node, make_topic: TopicMaker) -> None:
+def test_bad_input_is_refused_before_anything_starts(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
     topic = make_topic()
     rows = numbers(spark, 1)
 
@@ -309,7 +311,7 @@ def test_bad_input_is_refused_before_anything_starts(spark: SparkSession, node: 
     with pytest.raises(PySparkException, match="transactionalId"):
         counting(spark).writeStream.format("tidelog").options(
             **{"kafka.bootstrap.servers": node.bootstrap, "topic": topic}
-        ).option("checkpointLocation", "unused").start().awaitTermination(60)
+        ).option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
 
 
 def test_the_ledger_is_an_ordinary_group(spark: SparkSession, node: Node, sink: MicroBatchSink) -> None:
