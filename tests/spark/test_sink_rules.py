@@ -10,11 +10,27 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from tests.client.fake_cluster import running
+from tests.client.test_batches import chunk
+from tidelog.client import Client
+from tidelog.client.batches import BatchSender
+from tidelog.client.shared_transaction import PROTOCOL_2, Identity
 from tidelog.errors import ConfigError, KafkaError
-from tidelog.spark import writing, writing_fallback, writing_kernels
+from tidelog.spark import sink_tasks, writing, writing_fallback, writing_kernels
+from tidelog.spark.sink import require_in_log
 from tidelog.spark.sink_options import SinkOptions, check_columns
 from tidelog.spark.sink_stream import MicroBatchSink
 from tidelog.spark.sink_tasks import in_order, spread_evenly, writer_of
@@ -270,30 +286,35 @@ def test_a_bad_option_is_refused_by_name(given: dict[str, str], words: str) -> N
         SinkOptions.parse(BROKER | given)
 
 
+TEXT, BYTES, NUMBER = StringType(), BinaryType(), IntegerType()
+
+
+def schema(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
 @pytest.mark.parametrize(
-    ("schema", "options", "words"),
+    ("columns", "options", "words"),
     [
-        ("key string", {"topic": "t"}, "no column value"),
-        ("value string", {}, "no topic"),
-        ("value int", {"topic": "t"}, "column value is int; it must be string or binary"),
-        ("value string, key map<string,string>", {"topic": "t"}, "column key is map<string,string>"),
-        ("value string, partition bigint", {"topic": "t"}, "column partition is bigint; it must be int"),
-        ("value string, headers array<string>", {"topic": "t"}, "column headers is"),
+        (schema(key=TEXT), {"topic": "t"}, "no column value"),
+        (schema(value=TEXT), {}, "no topic"),
+        (schema(value=NUMBER), {"topic": "t"}, "column value is int; it must be string or binary"),
+        (schema(value=TEXT, key=MapType(TEXT, TEXT)), {"topic": "t"}, "column key is map<string,string>"),
+        (schema(value=TEXT, partition=LongType()), {"topic": "t"}, "column partition is bigint; it must be int"),
+        (schema(value=TEXT, headers=ArrayType(TEXT)), {"topic": "t"}, "column headers is"),
     ],
 )
-def test_a_column_of_another_kind_is_refused_by_name(schema: str, options: dict[str, str], words: str) -> None:
+def test_a_column_of_another_kind_is_refused_by_name(columns: StructType, options: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        check_columns(StructType.fromDDL(schema), SinkOptions.parse(BROKER | options))
+        check_columns(columns, SinkOptions.parse(BROKER | options))
 
 
 def test_columns_that_the_official_sink_ignores_are_ignored() -> None:
-    schema = StructType.fromDDL(
-        "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
-    )
+    columns = schema(key=BYTES, value=BYTES, topic=TEXT, partition=NUMBER, offset=LongType(), timestamp=TimestampType())
     options = SinkOptions.parse(BROKER | {"topic": "t"})
-    assert check_columns(schema, options) == ["key", "value", "partition"]
+    assert check_columns(columns, options) == ["key", "value", "partition"]
     kept = SinkOptions.parse(BROKER | {"includeTimestamp": "true"})
-    assert check_columns(schema, kept) == ["key", "value", "topic", "partition", "timestamp"]
+    assert check_columns(columns, kept) == ["key", "value", "topic", "partition", "timestamp"]
 
 
 def test_a_cluster_without_transactions_is_refused_with_the_other_way() -> None:
@@ -304,3 +325,33 @@ def test_a_cluster_without_transactions_is_refused_with_the_other_way() -> None:
         sink = MicroBatchSink(options, ["value"], gathered=False)
         with pytest.raises(SinkError, match=r"has no transactions.*deliveryGuarantee=at-least-once"):
             sink.check_cluster()
+
+
+def test_a_second_attempt_of_a_task_writes_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_tasks, "here", lambda: sink_tasks.Where(0, 3, 1))
+    options = SinkOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
+    identity = Identity("id", 7, 0, PROTOCOL_2)
+    for task in (sink_tasks.deliver(options, identity, False), sink_tasks.write_directly(options, identity, False, 1)):
+        (result,) = task([])  # there is no broker at that address: whoever asked one would fail
+        assert result.column(0).to_pylist() == ["repeated"]
+
+
+def test_what_is_in_the_log_is_held_against_what_tasks_report() -> None:
+    """`format("tidelog")` cannot see that Spark ran a stage again; the log can."""
+    with running() as cluster, Client(cluster.bootstrap) as client:
+        identity = Identity("", 7, 0, PROTOCOL_2)
+        sender = BatchSender(client, identity, delivery_timeout_ms=5_000)
+        for text in (b"a", b"b", b"c"):
+            sender.send(("t", 0), chunk(text))
+        sender.flush()
+        require_in_log(client, identity, sender.written)
+        sender.written["t", 0].checksums[1] += 1  # as when another run of the task had put other rows there
+        with pytest.raises(SinkError, match="t-0 does not hold what its task reports"):
+            require_in_log(client, identity, sender.written)
+        sender.written["t", 0].checksums[1] -= 1
+        BatchSender.send(sender, ("t", 0), chunk(b"late"))
+        late = sender.written["t", 0].checksums.copy()
+        sender.flush()
+        sender.written["t", 0].checksums = late  # as when it came from a run that nobody waits for
+        with pytest.raises(SinkError, match="does not hold"):
+            require_in_log(client, identity, sender.written)
