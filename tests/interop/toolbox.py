@@ -8,6 +8,7 @@ The tool's own `main` runs with its own arguments; what it prints and the code i
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import tempfile
 from types import TracebackType
@@ -28,20 +29,23 @@ class _ExitProcedure:
     """Called by the tool instead of ending the JVM (`org.apache.kafka.common.utils.Exit` lets tests do that)."""
 
     def __init__(self) -> None:
-        self.output: Any = None
-        self.said: str | None = None
         self.code: int | None = None
+        self.said_bytes: int | None = None
+        """How much the tool had said by then; what comes later is about the end that did not come."""
+        self._stream: Any = None
+        self._file = ""
 
-    def begin(self, output: Any) -> None:
-        """A tool is about to start; its words go to `output`."""
-        self.output = output
-        self.said = self.code = None
+    def begin(self, stream: Any, file: str) -> None:
+        """A tool is about to start; its words go through `stream` into `file`."""
+        self._stream, self._file = stream, file
+        self.said_bytes = self.code = None
 
     def execute(self, code: int, _message: str | None) -> None:
         """Only the first call counts: some tools catch what is thrown here, complain, and try to end once more."""
         if self.code is None:
             self.code = code
-            self.said = self.output.toString()
+            self._stream.flush()
+            self.said_bytes = os.path.getsize(self._file)
         raise _Exited(code)
 
     class Java:
@@ -56,6 +60,7 @@ class Toolbox:
     def __enter__(self) -> Self:
         # py4j writes an error to its log for everything that a callback raises, and raising is what ours is for.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        self._directory = tempfile.TemporaryDirectory(prefix="toolbox-")
         self._words = tempfile.TemporaryFile()
         port, token = launch_gateway(
             classpath=java.kafka_class_path(),
@@ -86,17 +91,18 @@ class Toolbox:
     ) -> None:
         self._gateway.shutdown()
         self._words.close()
+        self._directory.cleanup()
 
     def run(self, main_class: str, *arguments: str, expect_failure: bool = False) -> str:
         """What the tool printed, to either stream; ToolFailed when it ended with another verdict than expected."""
-        output = self._jvm.java.io.ByteArrayOutputStream()
-        stream = self._jvm.java.io.PrintStream(output, True)
+        file = os.path.join(self._directory.name, "said")  # a dump can be larger than a small heap
+        stream = self._jvm.java.io.PrintStream(self._jvm.java.io.FileOutputStream(file))
         system = self._jvm.java.lang.System
         before = system.out, system.err
         words = self._gateway.new_array(self._jvm.java.lang.String, len(arguments))
         for position, argument in enumerate(arguments):
             words[position] = argument
-        self._exit.begin(output)
+        self._exit.begin(stream, file)
         failure = ""
         system.setOut(stream)
         system.setErr(stream)
@@ -108,7 +114,9 @@ class Toolbox:
         finally:
             system.setOut(before[0])
             system.setErr(before[1])
-        said: str = output.toString() if self._exit.said is None else self._exit.said
+            stream.close()
+        with open(file, "rb") as words_said:
+            said = words_said.read(-1 if self._exit.said_bytes is None else self._exit.said_bytes).decode()
         failed = bool(failure) or self._exit.code not in (None, 0)
         if failed != expect_failure:
             code = self._exit.code
