@@ -62,7 +62,7 @@ def verdict(screen: Screen, out: Path, acks: str, details: Mapping[str, Any], *,
     screen.put()
     numbers = (
         f"acknowledged {details['acknowledged']:,} · in the log {details['in_log']:,} · landed {details['landed']:,} · "
-        f"lost {lost:,} · duplicated {doubled:,} · unavailable for {details['longest_silence_ms']:,} ms"
+        f"lost {lost:,} · duplicated {doubled:,} · unavailable for {details['unavailable_ms']:,} ms"
     )
     screen.put(numbers, "strong")
     if acks == "all":

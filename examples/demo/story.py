@@ -14,12 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from examples.demo.screen import Screen
 
 from tidelog.errors import TidelogError
+from tidelog.ledger import ACKNOWLEDGED, Entry
 from tidelog.runtime.links import HELD, LinkChange
 from tidelog.spark.pipelines import audit, land, timeline
 from tidelog.spark.pipelines.declaration import Outcome
@@ -35,6 +37,7 @@ DOWN_S = 3.0
 WRITTEN_IN_VAIN_S = 1.5
 """With acks=1: how long the leader acknowledges what its followers do not get."""
 AFTERWARDS_S = 2.0
+STILL_ON_ITS_WAY_MS = 300
 PATIENCE_S = 120.0
 """For any one step; on a quiet machine each takes a few seconds."""
 
@@ -117,6 +120,7 @@ class Demo:
         self.rate = rate
         self.writers: Writers | None = None
         self.landing: Landing | None = None
+        self._killed_ms = self._killed_partition = 0
         self._spark: Any = None
         self._spark_error: BaseException | None = None
 
@@ -197,10 +201,17 @@ class Demo:
             self.screen.say("and goes on acknowledging what nobody else has")
             self._pause(WRITTEN_IN_VAIN_S)
         cluster.kill(leader)
+        killed_s, self._killed_ms, self._killed_partition = time.monotonic(), int(time.time() * 1000), partition
         self.screen.say(f"kill -9 of node {leader}, which leads {TOPIC}-{partition}", "bad")
         self._wait(lambda: cluster.leader(TOPIC, partition) in others, f"{TOPIC}-{partition} has a new leader")
         new = cluster.leader(TOPIC, partition)
-        self._wait(lambda: writers.told["silent_ms"][partition] < 200, f"{TOPIC}-{partition} acknowledges again")
+
+        def acknowledges() -> bool:
+            """An answer came that was not on its way when the leader died."""
+            since_ms = (time.monotonic() - killed_s) * 1000
+            return bool(writers.told["silent_ms"][partition] < since_ms - STILL_ON_ITS_WAY_MS)
+
+        self._wait(acknowledges, f"{TOPIC}-{partition} acknowledges again")
         self.screen.say(f"{TOPIC}-{partition} is led by node {new} and acknowledges again", "good")
         if self.acks != "all":
             cluster.mend_links()
@@ -226,9 +237,28 @@ class Demo:
             timeline.PIPELINE, bootstrap=bootstrap, topics=TOPIC, report=str(self.out / "timeline.html")
         )
         story = timeline.run(self._spark, told, self._quietly("timeline draws what happened to the replicas"))
-        self.screen.say("audit and timeline are done")
-        details = {**verdict.details, "timeline": story.details["report"], "truncations": story.details["truncations"]}
+        details = {**verdict.details, "timeline": story.details["report"], "unavailable_ms": self._unavailable_ms()}
         return Outcome(verdict.ok, verdict.lines, details)
+
+    def _unavailable_ms(self) -> int:
+        """How long the dead leader's partition acknowledged nothing, as the ledger has it."""
+        entries = [
+            Entry.from_line(line)
+            for file in (self.out / "ledger").glob("*.jsonl")
+            for line in file.read_text().splitlines()
+        ]
+        times = sorted(
+            entry.time_ms
+            for entry in entries
+            if entry.partition == self._killed_partition and entry.outcome == ACKNOWLEDGED
+        )
+        # The silence begins with the last answer that the leader sent, which may arrive after its death.
+        around = [
+            after - before
+            for before, after in pairwise(times)
+            if after >= self._killed_ms and before <= self._killed_ms + STILL_ON_ITS_WAY_MS
+        ]
+        return max(around, default=0)
 
     # --- helpers ---
 
@@ -237,7 +267,7 @@ class Demo:
         return pipeline.options_of(**given)
 
     def _quietly(self, what: str) -> Silent:
-        self.screen.live(what)
+        self.screen.say(what)
         return Silent()
 
     def _pause(self, seconds: float) -> None:

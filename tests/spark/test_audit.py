@@ -133,7 +133,7 @@ def test_a_real_topic_its_ledger_and_its_lake(
     outcome = audit.run(spark, audit.PIPELINE.options_of(**options), Silent())
     assert outcome.ok, outcome.lines
     assert (outcome.details["acknowledged"], outcome.details["in_log"], outcome.details["landed"]) == (100, 100, 100)
-    assert "everything that was acknowledged is there, once" in (tmp_path / "audit.html").read_text()
+    assert "Everything that was acknowledged is there, once" in (tmp_path / "audit.html").read_text()
 
     with (ledger / f"{topic}-0.jsonl").open("a") as file:
         file.write(Entry("0", 50, "gone", topic, 0, 50, "acknowledged", "", 1).to_line() + '\n{"producer": "torn')

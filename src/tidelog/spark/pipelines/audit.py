@@ -191,7 +191,7 @@ def _outcome(result: Audit, options: Options, topics: list[str]) -> Outcome:
         if row.kind in findings.KINDS
     ][:SHOWN]
     verdict = (
-        "everything that was acknowledged is there, once"
+        "Everything that was acknowledged is there, once"
         if ok
         else "NOT everything held: " + ", ".join(f"{count:,} {kind}" for kind, count in result.bad.items())
     )

@@ -174,7 +174,7 @@ def _outcome(result: Timeline, options: Options) -> Outcome:
 
 def _page(result: Timeline, about: str, unclean: int, longest: int | None) -> str:
     scale = Scale(result.begin_ms, result.end_ms)
-    marks = [Mark(row.time_ms, _MARKED[row.kind].format(row.broker)) for row in result.moments if row.kind in _MARKED]
+    marks = _moments(result)
     truncated = result.total("truncated")
     cards = [
         Card(f"{len(result.failovers)}", "changes of a leader"),
@@ -212,6 +212,18 @@ def _page(result: Timeline, about: str, unclean: int, longest: int | None) -> st
         )
     sections += _tables(result)
     return report.page("Timeline of the replicas", verdict, ok=not unclean, about=about, cards=cards, sections=sections)
+
+
+def _moments(result: Timeline) -> list[Mark]:
+    """When brokers went and came back; the first coming of a broker is no news."""
+    gone: set[int] = set()
+    marks = []
+    for row in result.moments:
+        if row.kind == "broker-fenced":
+            gone.add(row.broker)
+        if row.kind in _MARKED and row.broker in gone:
+            marks.append(Mark(row.time_ms, _MARKED[row.kind].format(row.broker)))
+    return marks
 
 
 def _leaders(result: Timeline, scale: Scale, marks: Sequence[Mark]) -> str:
