@@ -56,11 +56,25 @@ class ProducerSettings:
 class Sending:
     """A record on its way."""
 
-    __slots__ = ("attempts", "begun_ms", "error", "in_flight", "key", "not_before_ms", "number", "sequence", "value")
+    __slots__ = (
+        "attempts",
+        "begun_ms",
+        "error",
+        "in_flight",
+        "key",
+        "not_before_ms",
+        "number",
+        "record_key",
+        "sequence",
+        "value",
+    )
 
-    def __init__(self, key: TopicPartition, value: str, number: int, begun_ms: int) -> None:
+    def __init__(
+        self, key: TopicPartition, value: str, number: int, begun_ms: int, record_key: bytes | None = None
+    ) -> None:
         self.key = key
         self.value = value
+        self.record_key = record_key
         self.number = number
         self.sequence = -1
         """Its sequence in the partition, for an idempotent producer; drawn at the first attempt and kept."""
@@ -101,9 +115,9 @@ class Producer(Client):
         """How many records are unsettled."""
         return sum(map(len, self._waiting.values()))
 
-    def send(self, topic: str, partition: int, value: str) -> None:
-        """Hand over a record; its outcome goes into the ledger."""
-        sending = Sending((topic, partition), value, self._next_number, self.world.now_ms)
+    def send(self, topic: str, partition: int, value: str, record_key: bytes | None = None) -> None:
+        """Hand over a record; its outcome goes into the ledger. With a key, an empty value is a tombstone."""
+        sending = Sending((topic, partition), value, self._next_number, self.world.now_ms, record_key)
         self._next_number += 1
         self._waiting.setdefault(sending.key, []).append(sending)
         self.after(self.settings.delivery_timeout_ms, lambda: self._expire(sending))
@@ -148,7 +162,8 @@ class Producer(Client):
         sending.in_flight = True
         sending.attempts += 1
         self.retries += sending.attempts > 1
-        record = Record(0, self.world.now_ms, None, sending.value.encode())
+        is_tombstone = sending.record_key is not None and not sending.value
+        record = Record(0, self.world.now_ms, sending.record_key, None if is_tombstone else sending.value.encode())
         if self.settings.enable_idempotence:
             if sending.sequence < 0:
                 sending.sequence = self._next_sequence.get(sending.key, 0)
