@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.spark.conftest import make_topic, node, scratch, spark
 from tests.spark.killing import committed_batch, kill_when, planned_batch, start_land, table_version
 from tests.spark.lakes import assert_landed_once
 from tests.support.nodes import Node
-from tests.support.processes import ManagedProcess
+from tests.support.processes import ManagedProcess, wait_until
 
 __all__ = ["make_topic", "node", "scratch", "spark"]
 
@@ -96,6 +97,20 @@ def test_killed_at_every_step(
     assert driver.wait(600) == 0, driver.tail()
     print(f"{kills} kills, {3 * written} records")
     assert_landed_once(spark, node, path, topic, table_format=table_format)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_is_orderly(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, number: signal.Signals
+) -> None:
+    topic, path = make_topic(), tmp_path / "lake"
+    confluent.produce_all(node, topic, [Record(None, b"%d" % each, 1) for each in range(100)])
+    driver = start_land(node, topic, path)
+    wait_until(lambda: committed_batch(path) >= 0, 300, "the first batch is landed")
+    os.kill(driver.pid, number)
+    assert driver.wait(120) == 0, driver.tail()
+    assert "landed 100 records in 1 batches" in driver.tail()
+    assert_landed_once(spark, node, path, topic)
 
 
 def _kill_after(driver: ManagedProcess, seconds: float) -> None:

@@ -74,10 +74,10 @@ def stream(spark: SparkSession, options: Options, progress: Progress, is_over: C
         try:
             with stopped_by_signals():
                 follower.follow(job.start(), is_over)
+            job.raise_failure()
         except KeyboardInterrupt:
             if options.once:
                 raise
-        job.raise_failure()
         job.finish()
     finally:
         client.close()

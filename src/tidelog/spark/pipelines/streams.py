@@ -134,12 +134,17 @@ def _as_dict(report: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that a stream that is told to stop does so in order."""
+    """SIGTERM and Ctrl-C end the block with KeyboardInterrupt, so that a stream that is told to stop does so in order.
+
+    PySpark's own answer to Ctrl-C cancels the running batch, which would then look like a failure of the stream.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
