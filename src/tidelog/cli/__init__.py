@@ -30,7 +30,7 @@ COMMANDS = {
     "scenario": "play the stories of replication on a simulated cluster",
     "sim": "search for bugs in simulated clusters, one seed a history",
     "verify": "break a cluster under load and check that nothing is lost",
-    "pipeline": "run a job on Spark: land, audit, compare replicas, draw a timeline",
+    "pipeline": "run a job on Spark: land, audit, compare replicas, draw a timeline, mirror",
     "dump": "show a segment, index, snapshot or checkpoint file",
 }
 """Every command and what it is for, in the order of the help."""

@@ -10,12 +10,13 @@ from tidelog.cli.output import print_json
 from tidelog.spark.pipelines import NAMES, jars, load
 from tidelog.spark.pipelines.launch import add_common, run_arguments
 
-SUMMARY = "run a job on Spark: land, audit, compare replicas, draw a timeline"
+SUMMARY = "run a job on Spark: land, audit, compare replicas, draw a timeline, mirror"
 EXAMPLES = """\
   tidelog pipeline land --topics orders --path ./lake --once
   tidelog pipeline audit --ledger ./ledger --topics orders --lake ./lake --report audit.html
   tidelog pipeline replicas --dir ./data --topics orders
   tidelog pipeline timeline --report timeline.html
+  tidelog pipeline mirror --bootstrap old:9092 --to new:9092 --topics orders --checkpoint ./mirror
   tidelog pipeline fetch                    once, for Delta and Avro: bring their jars
 
 They run on this machine (local[*]) unless --master names a Spark cluster; spark-submit takes their files, too."""
