@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +16,15 @@ from pyspark.sql import SparkSession
 from tests.clients import confluent
 from tests.clients.conftest import TopicMaker
 from tests.clients.samples import Record
+from tests.soak.test_spark_sink import StandaloneSpark, standalone
 from tests.spark.conftest import make_topic, node, scratch, spark
 from tests.spark.killing import committed_batch, kill_when, planned_batch, start_land, table_version
 from tests.spark.lakes import assert_landed_once
 from tests.support.nodes import Node
 from tests.support.processes import ManagedProcess, wait_until
+from tidelog.spark.pipelines import jars, land
 
-__all__ = ["make_topic", "node", "scratch", "spark"]
+__all__ = ["make_topic", "node", "scratch", "spark", "standalone"]
 
 WORDS = ["--max-records", "150", "--optimize-every", "3"]
 
@@ -61,7 +64,7 @@ POINTS: tuple[Callable[[Path, int], bool], ...] = (
 
 @pytest.mark.parametrize("table_format", ["delta", "parquet"])
 def test_killed_at_every_step(
-    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, table_format: str
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, table_format: str, minutes: float
 ) -> None:
     """One folder, killed at each point in turn and at drawn moments until the time is over; judged once, at the end."""
     topic, path, schema = make_topic(partitions=3), tmp_path / "lake", tmp_path / "schema"
@@ -70,7 +73,7 @@ def test_killed_at_every_step(
     chance = random.Random(seed)
     print(f"again with TIDELOG_LAND_SEED={seed}")
     words = [*WORDS, "--values", "json", "--schema", str(schema), "--format", table_format]
-    deadline = time.monotonic() + 60 * float(os.environ.get("TIDELOG_SOAK_MINUTES", "60")) / 10
+    deadline = time.monotonic() + 60 * minutes / 10
     points = list(POINTS) if table_format == "delta" else [a_batch_is_planned, the_batch_is_committed]
     written = 0
 
@@ -110,6 +113,25 @@ def test_a_stop_is_orderly(
     os.kill(driver.pid, number)
     assert driver.wait(120) == 0, driver.tail()
     assert "landed 100 records in 1 batches" in driver.tail()
+    assert_landed_once(spark, node, path, topic)
+
+
+def test_a_pipeline_is_submitted_to_a_cluster_of_spark(
+    spark: SparkSession, standalone: StandaloneSpark, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    """spark-submit, a master, two workers: the executors are processes of their own, and so is the driver."""
+    topic, path = make_topic(partitions=4), tmp_path / "lake"
+    for partition in range(4):
+        records = [Record(None, b"%d" % each, 1) for each in range(5_000)]
+        confluent.produce_all(node, topic, records, partition=partition)
+    found = ",".join(str(each) for each in jars.fetch(jars.DELTA, jars.directory()))
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", standalone.master, "--jars", found]
+    for name, value in {**jars.DELTA_SETTINGS, "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}.items():
+        command += ["--conf", f"{name}={value}"]
+    command += [land.__file__, "--bootstrap", node.bootstrap, "--topics", topic, "--path", str(path), "--once"]
+    for _ in range(2):
+        driver = ManagedProcess(command, tmp_path / "submit.log")
+        assert driver.wait(600) == 0, driver.tail()
     assert_landed_once(spark, node, path, topic)
 
 
