@@ -38,6 +38,14 @@ ControlRecordTypeSchema QuorumStateData ConsumerProtocolSubscription ConsumerPro
 # Control records and other stored structures; metadata and coordinator records are found by their type instead.
 RECORD_MESSAGES = TAKEN_RECORDS.split()
 
+OWN_TAG = 10_000
+# Tagged fields of our own, far from Kafka's: whoever does not know a tag passes over it (KIP-482).
+OWN_FIELDS: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("AlterPartitionRequest", "PartitionData"): [
+        {"name": "Reason", "type": "string", "versions": "2+", "taggedVersions": "2+", "tag": OWN_TAG, "default": ""}
+    ],
+}
+
 SKIPPED_COORDINATOR_RECORDS = ("Share", "StreamsGroup")
 MAX_VERSION = 32767
 SIGNED_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -91,7 +99,20 @@ def read_descriptions(jars: Path) -> dict[str, dict[str, Any]]:
                 description = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
                 if "fields" in description:
                     descriptions[description["name"]] = description
+    for (message, struct), fields in OWN_FIELDS.items():
+        if message in descriptions:
+            _fields_of(descriptions[message]["fields"], struct).extend(fields)
     return descriptions
+
+
+def _fields_of(fields: list[dict[str, Any]], struct: str) -> list[dict[str, Any]]:
+    """The fields of a structure nested in others."""
+    for field in fields:
+        inner: list[dict[str, Any]] = field.get("fields", [])
+        found = inner if field["type"].removeprefix("[]") == struct else _fields_of(inner, struct)
+        if found:
+            return found
+    return []
 
 
 class Struct:

@@ -106,6 +106,7 @@ class Housekeeping:
         for partition in self._replicas.partitions.values():
             lagging = partition.lagging()
             if lagging and partition.leadership is not None:
-                self._replicas.propose_isr(partition, [one for one in partition.leadership.isr if one not in lagging])
+                isr = [one for one in partition.leadership.isr if one not in lagging]
+                self._replicas.propose_isr(partition, isr, "; ".join(map(partition.why_lagging, lagging)))
             else:
                 self._replicas.grow_isr(partition)

@@ -48,15 +48,16 @@ class IsrChanges:
         self._own_epoch = own_epoch
         self._settled = settled
         """Called when a proposal is settled: another follower may be waiting for its turn."""
-        self._wanted: dict[Partition, None] = {}
-        self._in_flight: dict[Partition, None] = {}
+        self._wanted: dict[Partition, str] = {}
+        """With the reason of each."""
+        self._in_flight: dict[Partition, str] = {}
         self._scheduled = False
 
-    def propose(self, partition: Partition, isr: Sequence[int]) -> None:
-        """Ask for this ISR; until the answer the leader counts on the larger set."""
+    def propose(self, partition: Partition, isr: Sequence[int], reason: str) -> None:
+        """Ask for this ISR; until the answer the leader counts on the larger set. The reason is for people."""
         assert partition.leadership is not None
         partition.leadership.proposed = tuple(isr)
-        self._wanted[partition] = None
+        self._wanted[partition] = reason
         self._schedule()
 
     def _schedule(self) -> None:
@@ -68,7 +69,7 @@ class IsrChanges:
         self._scheduled = False
         wanted, self._wanted = self._wanted, {}
         topics: dict[bytes, AlterPartitionRequestTopicData] = {}
-        for partition in wanted:
+        for partition, reason in wanted.items():
             leadership = partition.leadership
             if leadership is None or leadership.proposed is None:
                 continue  # settled by newer metadata meanwhile
@@ -82,9 +83,10 @@ class IsrChanges:
                         for one in leadership.proposed
                     ],
                     partition_epoch=leadership.partition_epoch,
+                    reason=reason,
                 )
             )
-            self._in_flight[partition] = None
+            self._in_flight[partition] = reason
         if not topics:
             return
         request = AlterPartitionRequest(
@@ -130,9 +132,9 @@ class IsrChanges:
         if self._wanted:
             self._schedule()
 
-    def _ask_again(self, partitions: dict[Partition, None]) -> None:
-        for partition in partitions:
+    def _ask_again(self, partitions: dict[Partition, str]) -> None:
+        for partition, reason in partitions.items():
             if partition.leadership is not None and partition.leadership.proposed is not None:
-                self._wanted[partition] = None
+                self._wanted.setdefault(partition, reason)
         if self._wanted:
             self._schedule()

@@ -28,6 +28,7 @@ class FollowerProgress:
 
     __slots__ = (
         "broker_epoch",
+        "dropped_for",
         "last_caught_up_ms",
         "last_fetch_leader_end_offset",
         "last_fetch_ms",
@@ -46,6 +47,8 @@ class FollowerProgress:
         self.last_fetch_ms = NEVER_MS
         self.last_fetch_leader_end_offset = 0
         self.broker_epoch = -1
+        self.dropped_for = ""
+        """Why this leader wanted it out of the ISR the last time, if it did."""
         self.sent_offset = -1
         """Where the records that it was sent last begin."""
         self.session: FetchStream | None = None
@@ -118,6 +121,9 @@ class Leadership:
             self.proposed = None
         self.partition_epoch = partition_epoch
         self.isr = tuple(isr)
+        for broker_id in isr:
+            if broker_id in self.followers:
+                self.followers[broker_id].dropped_for = ""
         for broker_id in replicas:
             if broker_id != self.node_id and broker_id not in self.followers:
                 # A member of the ISR starts with a full grace, so that a new leader does not shrink it at once.
@@ -177,6 +183,24 @@ class Leadership:
             if broker_id in self.followers
             and not self.keeps_up(broker_id, leader_end_offset, now_ms, max_lag_ms, max_lag_messages)
         ]
+
+    def why_lagging(
+        self, broker_id: int, leader_end_offset: int, now_ms: int, max_lag_ms: int, max_lag_messages: int
+    ) -> str:
+        """What a follower that does not keep up is to be thrown out for, in words."""
+        follower = self.followers[broker_id]
+        if follower.log_end_offset < 0:
+            where = "it has not fetched from this leader"
+        else:
+            where = f"log end {follower.log_end_offset} of {leader_end_offset}"
+        if follower.is_caught_up(leader_end_offset, now_ms, max_lag_ms):
+            return f"follower {broker_id} is more than {max_lag_messages} records behind, {where}"
+        return f"follower {broker_id} lagged {(now_ms - follower.last_caught_up_ms) / 1000:.1f} s behind, {where}"
+
+    def why_joining(self, broker_id: int, leader_end_offset: int) -> str:
+        """What a follower is to be taken in for, in words."""
+        end_offset = self.followers[broker_id].log_end_offset
+        return f"follower {broker_id} caught up, log end {end_offset} of {leader_end_offset}"
 
     def keeps_up(
         self, broker_id: int, leader_end_offset: int, now_ms: int, max_lag_ms: int, max_lag_messages: int

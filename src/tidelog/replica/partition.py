@@ -305,6 +305,20 @@ class Partition:
             config.replica_lag_max_messages,
         )
 
+    def why_lagging(self, broker_id: int) -> str:
+        """Why a member of the ISR is to be dropped, in words; remembered for those who ask later."""
+        assert self.leadership is not None
+        config = self._surroundings.config
+        reason = self.leadership.why_lagging(
+            broker_id,
+            self.log.log_end_offset,
+            self._surroundings.outbox.now_ms,
+            config.replica_lag_time_max_ms,
+            config.replica_lag_max_messages,
+        )
+        self.leadership.followers[broker_id].dropped_for = reason
+        return reason
+
     def keeps_up(self, broker_id: int) -> bool:
         """Whether a follower would stay in the ISR if it were in it."""
         if self.leadership is None:

@@ -45,8 +45,8 @@ class Replicas:
         """Called when a leader has answered the first fetch of one of those."""
         self.outbox = outbox
         self._directory_failed = directory_failed
-        self.propose_isr: Callable[[Partition, Sequence[int]], None] = lambda _partition, _isr: None
-        """Asks the controller for another ISR; the node connects it."""
+        self.propose_isr: Callable[[Partition, Sequence[int], str], None] = lambda _partition, _isr, _reason: None
+        """Asks the controller for another ISR, and says why; the node connects it."""
         self._flushing: set[Partition] = set()
         """Partitions with a flush under way: at most one each, the next one starts when it ends."""
         self._flush_timers: set[Partition] = set()
@@ -313,7 +313,13 @@ class Replicas:
             # it comes back by fetching, not by having been thrown out.
             isr = leadership.grown_isr(broker_id, partition.high_watermark) if partition.keeps_up(broker_id) else None
             if isr is not None:
-                self.propose_isr(partition, isr)
+                self.propose_growth(partition, isr)
+
+    def propose_growth(self, partition: Partition, isr: Sequence[int]) -> None:
+        """Propose an ISR with one member more."""
+        assert partition.leadership is not None
+        joining = next(one for one in isr if one not in partition.leadership.isr)
+        self.propose_isr(partition, isr, partition.leadership.why_joining(joining, partition.log.log_end_offset))
 
     def delete_later(self, partition: Partition, paths: Sequence[str]) -> None:
         """Delete renamed files after file.delete.delay.ms, when no reader has them open any more."""

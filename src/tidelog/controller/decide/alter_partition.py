@@ -13,6 +13,9 @@ from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.messages import alter_partition as wire
 
+MAX_REASON_CHARACTERS = 300
+"""Of what a leader says about its proposal: it is for people, and in no record."""
+
 
 def decide(image: MetadataImage, request: wire.AlterPartitionRequest, context: Context) -> Decision:
     """Change ISRs; each partition answers for itself."""
@@ -58,7 +61,7 @@ def _alter(
     change = wanted.build()
     if change is None:
         return partition
-    add_change(decision, change, f"proposed by leader {broker_id}")
+    add_change(decision, change, data.reason[:MAX_REASON_CHARACTERS] or f"proposed by leader {broker_id}")
     if change.record.leader not in (broker_id, LEADER_UNCHANGED):
         # The new ISR completed a reassignment that took the leadership away: decided, and told as an error.
         raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)

@@ -179,7 +179,7 @@ class _Fetch:
                 except KafkaError:
                     continue  # the read that follows answers with the code
                 if isr is not None:
-                    self.node.replicas.propose_isr(partition, isr)
+                    self.node.replicas.propose_growth(partition, isr)
 
     def _check_what_was_refused(self, partition: Partition, wanted: Any) -> None:
         """A follower that asks again for what it was sent may have found it damaged: so it is looked at here.

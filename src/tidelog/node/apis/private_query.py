@@ -146,6 +146,7 @@ def _follower(
         "caught_up_ms_ago": 0 if is_caught_up else caught_up_ms,
         "in_sync": broker_id in leadership.isr,
         "why_not": None if broker_id in leadership.isr else _why_not(node, partition, leadership, broker_id, progress),
+        "dropped_for": progress.dropped_for or None,
     }
 
 
@@ -160,9 +161,16 @@ def _why_not(
         return "its broker is fenced"
     if broker.in_controlled_shutdown:
         return "its broker is stopping"
+    return _why_not_yet(partition, leadership, progress, broker.epoch) + (
+        f"; it left because {progress.dropped_for}" if progress.dropped_for else ""
+    )
+
+
+def _why_not_yet(partition: Partition, leadership: Leadership, progress: FollowerProgress, broker_epoch: int) -> str:
+    """What a follower that could be in the ISR lacks."""
     if progress.log_end_offset < 0:
         return "it has not fetched from this leader yet"
-    if progress.broker_epoch not in (-1, broker.epoch):
+    if progress.broker_epoch not in (-1, broker_epoch):
         return "it fetched in an earlier life of its broker"
     if progress.log_end_offset < leadership.epoch_start_offset:
         start = leadership.epoch_start_offset

@@ -39,6 +39,7 @@ class AlterPartitionRequestPartitionData(Message):
         "new_isr_with_epochs",
         "partition_epoch",
         "partition_index",
+        "reason",
     )
     FIELDS: ClassVar[tuple[Field, ...]] = (
         ("partition_index", "int32", "0+", "", -1, "", 0, None),
@@ -47,6 +48,7 @@ class AlterPartitionRequestPartitionData(Message):
         ("new_isr_with_epochs", (BrokerState,), "3+", "", -1, "", (), None),
         ("leader_recovery_state", "int8", "1+", "", -1, "", 0, None),
         ("partition_epoch", "int32", "0+", "", -1, "", 0, None),
+        ("reason", "string", "2+", "", 10000, "2+", "", None),
     )
 
     def __init__(
@@ -58,6 +60,7 @@ class AlterPartitionRequestPartitionData(Message):
         new_isr_with_epochs: list[BrokerState] = EMPTY,
         leader_recovery_state: int = 0,
         partition_epoch: int = 0,
+        reason: str = "",
     ) -> None:
         self.partition_index = partition_index
         self.leader_epoch = leader_epoch
@@ -65,6 +68,7 @@ class AlterPartitionRequestPartitionData(Message):
         self.new_isr_with_epochs = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
         self.leader_recovery_state = leader_recovery_state
         self.partition_epoch = partition_epoch
+        self.reason = reason
 
 
 class AlterPartitionRequestTopicData(Message):
