@@ -22,13 +22,13 @@ ORDERS = ValueFormat("json", "city string, cents bigint")
 
 def test_raw_values_stay_what_they_are(spark: SparkSession) -> None:
     shaped = values.shape(records_of(spark, [("t", 0, 0, b"\xff\x00"), ("t", 0, 1, None)]), ValueFormat())
-    rows = values.accepted(shaped)
+    rows = values.accepted(shaped, ValueFormat())
     assert rows.columns == [*values.PLACE, "value", "headers", "day"]
     assert [(row.value, str(row.day)) for row in rows.orderBy("offset").collect()] == [
         (b"\xff\x00", "2026-11-15"),
         (None, "2026-11-15"),
     ]
-    assert values.refused(shaped).count() == 0
+    assert values.refused(shaped, ValueFormat()).count() == 0
 
 
 def test_json_that_fits_is_parsed_and_the_rest_is_kept_with_its_reason(spark: SparkSession) -> None:
@@ -45,18 +45,18 @@ def test_json_that_fits_is_parsed_and_the_rest_is_kept_with_its_reason(spark: Sp
         b'{"city": "\xff"}': "not valid UTF-8",
     }
     shaped = values.shape(records_of(spark, [("t", 0, number, value) for number, value in enumerate(sent)]), ORDERS)
-    bad = {bytes(row.value): row.reason for row in values.refused(shaped).collect()}
+    bad = {bytes(row.value): row.reason for row in values.refused(shaped, ORDERS).collect()}
     assert bad == {value: reason for value, reason in sent.items() if reason is not None}
-    good = values.accepted(shaped).orderBy("offset").collect()
+    good = values.accepted(shaped, ORDERS).orderBy("offset").collect()
     assert [tuple(row.data) for row in good] == [("Riga", 5), (None, 5), (None, 1)]
-    assert "value" not in values.accepted(shaped).columns
-    assert "value" in values.accepted(shaped, keep_value=True).columns
+    assert "value" not in values.accepted(shaped, ORDERS).columns
+    assert "value" in values.accepted(shaped, ORDERS, keep_value=True).columns
 
 
 def test_a_record_without_a_value_is_not_a_bad_one(spark: SparkSession) -> None:
     shaped = values.shape(records_of(spark, [("t", 0, 0, None)]), ORDERS)
-    assert values.refused(shaped).count() == 0
-    assert values.accepted(shaped).first().data is None
+    assert values.refused(shaped, ORDERS).count() == 0
+    assert values.accepted(shaped, ORDERS).first().data is None
 
 
 def test_avro_is_parsed_and_what_does_not_fit_is_kept(spark: SparkSession) -> None:
@@ -70,11 +70,12 @@ def test_avro_is_parsed_and_what_does_not_fit_is_kept(spark: SparkSession) -> No
     frame = spark.createDataFrame([("Riga", 5)], "city string not null, cents bigint not null")
     encoded = bytes(frame.select(to_avro(f.struct("city", "cents"), schema).alias("value")).first().value)
     sent = [("t", 0, 0, encoded), ("t", 0, 1, b"\xff\xff\xff"), ("t", 0, 2, None)]
-    shaped = values.shape(records_of(spark, sent), ValueFormat("avro", schema))
-    assert [(row.offset, row.reason) for row in values.refused(shaped).collect()] == [
+    avro = ValueFormat("avro", schema)
+    shaped = values.shape(records_of(spark, sent), avro)
+    assert [(row.offset, row.reason) for row in values.refused(shaped, avro).collect()] == [
         (1, "does not fit the Avro schema")
     ]
-    good = values.accepted(shaped).orderBy("offset").collect()
+    good = values.accepted(shaped, avro).orderBy("offset").collect()
     assert [None if row.data is None else tuple(row.data) for row in good] == [("Riga", 5), None]
 
 

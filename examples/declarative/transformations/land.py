@@ -21,4 +21,5 @@ def records() -> DataFrame:
         .option("startingOffsets", "earliest")
         .load()
     )
-    return accepted(shape(stream, ValueFormat()))
+    raw = ValueFormat()
+    return accepted(shape(stream, raw, headers=False), raw)

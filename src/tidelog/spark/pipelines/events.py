@@ -140,14 +140,13 @@ def failovers(events: DataFrame, led: DataFrame) -> DataFrame:
     lost = (
         led.where("leader < 0").groupBy(*_PLACE, "to_ms").agg(f.sum(f.expr("to_ms - from_ms")).alias("leaderless_ms"))
     )
-    elected = events.where("kind = 'leader-elected'").select(
-        *_PLACE, "time_ms", "previous_leader", "leader", "leader_epoch", "unclean", "reason"
-    )
+    columns = [*_PLACE, "time_ms", "previous_leader", "leader", "leader_epoch", "unclean", "reason"]
+    elected = events.where("kind = 'leader-elected'").select(*columns)
     told = positions(events).select(*_PLACE, f.col("time_ms").alias("at_ms"), "high_watermark")
     around = elected.join(told, _PLACE, "left")
     before = f.max(f.when(f.col("at_ms") <= f.col("time_ms"), f.struct("at_ms", "high_watermark")))
     after = f.min(f.when(f.col("at_ms") > f.col("time_ms"), f.struct("at_ms", "high_watermark")))
-    stood = around.groupBy(*elected.columns).agg(before.alias("before"), after.alias("after"))
+    stood = around.groupBy(*columns).agg(before.alias("before"), after.alias("after"))
     joined = stood.join(lost.withColumnRenamed("to_ms", "time_ms"), [*_PLACE, "time_ms"], "left")
     return joined.select(
         *("topic", "partition", "time_ms", "previous_leader", "leader", "leader_epoch"),

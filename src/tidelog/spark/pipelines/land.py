@@ -121,7 +121,7 @@ class _Job:
                 "out; bring the table back, or remove the checkpoint to land everything anew"
             )
         if table is not None:
-            rows = values.accepted(self._shaped(streaming=False), keep_value=self._options.keep_value)
+            rows = values.accepted(self._shaped(streaming=False), self._values, keep_value=self._options.keep_value)
             for column in lake.check_schema(table.schema, rows.schema):
                 self._progress.say(f"the table gets a new column: {column}")
 
@@ -131,9 +131,9 @@ class _Job:
         options, spark = self._options, self._spark
         if not streaming:  # only the columns are wanted
             columns = values.RECORD_COLUMNS + ("" if options.without_headers else f", {values.HEADERS_COLUMN}")
-            return values.shape(spark.createDataFrame([], columns), self._values)
+            return values.shape(spark.createDataFrame([], columns), self._values, headers=not options.without_headers)
         reader = spark.readStream.format(options.source).options(**self._source_options())
-        return values.shape(reader.load(), self._values)
+        return values.shape(reader.load(), self._values, headers=not options.without_headers)
 
     def _source_options(self, *, commits_group: bool = True) -> dict[str, str]:
         options = self._options
@@ -159,10 +159,10 @@ class _Job:
             query = self._start(shaped, "records", lambda writer: writer.foreachBatch(self._land_batch))
             self._queries.append(query)
             return self._queries
-        rows = values.accepted(shaped, keep_value=self._options.keep_value)
+        rows = values.accepted(shaped, self._values, keep_value=self._options.keep_value)
         self._queries.append(self._start(rows, "records", _into_parquet(self.lake.records)))
         if self._values.is_parsed:
-            bad = values.refused(self._shaped(streaming=True))
+            bad = values.refused(self._shaped(streaming=True), self._values)
             self._queries.append(self._start(bad, "quarantine", _into_parquet(self.lake.quarantine)))
         return self._queries
 
@@ -179,13 +179,13 @@ class _Job:
         stream_id = shaped.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert stream_id, "without the stream's id Delta could not tell its batches from those of another"
         application = f"tidelog-land-{stream_id}"
-        rows = values.accepted(shaped, keep_value=self._options.keep_value)
+        rows = values.accepted(shaped, self._values, keep_value=self._options.keep_value)
         if not self._values.is_parsed:
             lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)
         else:
             shaped.persist()  # it is read twice, and parsing is dear
             try:
-                bad = values.refused(shaped)
+                bad = values.refused(shaped, self._values)
                 if not bad.isEmpty():
                     lake.append_once(bad, self.lake.quarantine, application, batch_id, may_grow=True)
                 lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)

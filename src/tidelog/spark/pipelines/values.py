@@ -1,7 +1,8 @@
 """Records into rows of a lake: values as they are, or parsed by a schema, with the reason where that fails.
 
-    shaped = shape(records, ValueFormat("json", "city string, cents bigint"))
-    good, bad = accepted(shaped), refused(shaped)
+    orders = ValueFormat("json", "city string, cents bigint")
+    shaped = shape(records, orders)
+    good, bad = accepted(shaped, orders), refused(shaped, orders)
 
 Plain functions on frames: the same for a stream and for a batch.
 """
@@ -83,39 +84,37 @@ def struct_of(schema: str) -> StructType:
         raise ConfigError(f"the schema of the values is none: {first}") from None
 
 
-def shape(records: DataFrame, values: ValueFormat) -> DataFrame:
+def shape(records: DataFrame, values: ValueFormat, *, headers: bool = True) -> DataFrame:
     """The columns of the lake, and `problem`: null for a record that fits, else why not."""
     from pyspark.sql import functions as f
 
-    headers = ["headers"] if "headers" in records.columns else []
+    more = ["headers"] if headers else []
     day = f.to_date("timestamp").alias("day")
-    taken = records.select(*PLACE, "value", *headers, day)
+    taken = records.select(*PLACE, "value", *more, day)
     if values.kind == RAW:
         return taken.withColumn(PROBLEM, f.lit(None).cast("string"))
     if values.kind == JSON:
         parsed = _from_json(taken, struct_of(values.schema))
     else:
         parsed = _from_avro(taken, values.schema)
-    return parsed.select(*PLACE, "data", "value", *headers, "day", PROBLEM)
+    return parsed.select(*PLACE, "data", "value", *more, "day", PROBLEM)
 
 
-def accepted(shaped: DataFrame, *, keep_value: bool = False) -> DataFrame:
+def accepted(shaped: DataFrame, values: ValueFormat, *, keep_value: bool = False) -> DataFrame:
     """Rows of the table `records`: what fits, without the bytes it was parsed from."""
     from pyspark.sql import functions as f
 
-    if "data" not in shaped.columns:
+    if not values.is_parsed:
         return shaped.drop(PROBLEM)
     return shaped.where(f.col(PROBLEM).isNull()).drop(*([PROBLEM] if keep_value else [PROBLEM, "value"]))
 
 
-def refused(shaped: DataFrame) -> DataFrame:
+def refused(shaped: DataFrame, values: ValueFormat) -> DataFrame:
     """Rows of the table `quarantine`: what does not fit, as it came, with the reason."""
     from pyspark.sql import functions as f
 
-    headers = ["headers"] if "headers" in shaped.columns else []
-    return shaped.where(f.col(PROBLEM).isNotNull()).select(
-        *PLACE, "value", *headers, "day", f.col(PROBLEM).alias("reason")
-    )
+    bad = shaped.where(f.col(PROBLEM).isNotNull())
+    return (bad.drop("data") if values.is_parsed else bad).withColumnRenamed(PROBLEM, "reason")
 
 
 def _from_json(taken: DataFrame, schema: StructType) -> DataFrame:
