@@ -54,6 +54,13 @@ def replication(operator: Operator) -> dict[int, tuple[str, int]]:
     return {int(row[0]): (row[-1], int(row[3])) for row in rows}
 
 
+def has_caught_up(operator: Operator, node_id: int) -> bool:
+    """Whether a node had the whole log at some moment, as the leader saw it."""
+    said = operator.quorum("describe", "--replication")
+    rows = [line.split() for line in said.splitlines() if line.startswith(f"{node_id} ")]
+    return len(rows) == 1 and int(rows[0][5]) > 0
+
+
 def directory_id(data: Path) -> str:
     """A log directory's own name."""
     found = re.search(r"^directory\.id=(\S+)", (data / "meta.properties").read_text(), re.MULTILINE)
@@ -79,7 +86,11 @@ def test_describe_through_an_election(operator: Operator) -> None:
     wait_until(lambda: int(status(operator)["LeaderId"]) not in (leader, -1), WAIT_S, "another voter leads")
     after = status(operator)
     assert int(after["LeaderEpoch"]) > int(before["LeaderEpoch"])
-    assert int(after["HighWatermark"]) >= int(before["HighWatermark"])
+    wait_until(
+        lambda: int(status(operator)["HighWatermark"]) >= int(before["HighWatermark"]),
+        WAIT_S,
+        "what was committed is known to be so by the new leader, too",
+    )
     assert leader in voters(operator), "a dead voter is a voter still"
     cluster.start(leader)
     cluster.wait_ready()
@@ -122,6 +133,7 @@ def test_a_voter_is_added_and_removed(operator: Operator, scratch: Path) -> None
     with another_controller(operator, scratch) as properties:
         wait_until(lambda: observers(operator) == [NEW_ID], WAIT_S, "the new controller follows")
         new_directory = directory_id(scratch / "data")
+        wait_until(lambda: has_caught_up(operator, NEW_ID), WAIT_S, "it has the whole log: nobody else may be a voter")
         with_config = ("--command-config", str(properties))
         dry = operator.quorum(*with_config, "add-controller", "--dry-run")
         assert new_directory in dry
