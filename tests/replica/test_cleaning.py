@@ -11,6 +11,7 @@ from tests.node.support import TOPIC, OneNode, partitions_of
 from tidelog.log import checkpoints, names
 from tidelog.log.log import Log
 from tidelog.sim.cluster import NoAnswer
+from tidelog.sim.disk import NO_SPACE
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.batch import Record, build_batch, iterate_batches, iterate_records
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -177,6 +178,43 @@ def test_a_damaged_log_is_left_alone_and_told() -> None:
     assert "is damaged" in told[0]
     assert node.cleaned_to() == 0
     assert not node.leftovers()
+
+
+def test_a_full_disk_puts_it_off() -> None:
+    node = CleaningNode()
+    for number in range(20):
+        node.put("k", str(number))
+    made = f"{DIRECTORY}/{names.file_name(0, '.log')}.cleaned"
+    node.disk.fail("append", path_prefix=made, reason=NO_SPACE, times=2)
+    node.world.run_for(3 * BACKOFF_MS)
+    told = [one.fields["reason"] for _, _, one in node.world.told if one.kind == "cleaning-failed"]
+    assert told
+    assert NO_SPACE in told[0]
+    assert node.process(1).node.replicas.directories[0].online
+    node.wait(lambda: node.cleaned_to() > 10)
+    assert node.known() == {"k": "19"}
+    assert not [name for name in node.leftovers() if name.endswith(".cleaned")]
+
+
+def test_several_segments_are_swapped_one_in_each_step() -> None:
+    node = CleaningNode(configs={"internal.segment.bytes": "1000"}, log_cleaner_backoff_ms="5000")
+    for number in range(200):
+        node.put(f"k{number % 50}", "x" * (20 + number % 30))
+    swaps: list[int] = []
+    log = node.log
+    before = node.world.steps
+
+    def look(_process: object) -> None:
+        count = sum(name.endswith(".log.deleted") for name in node.disk.list(DIRECTORY))
+        if not swaps or swaps[-1] != count:
+            swaps.append(count)
+
+    node.world.on_step = look
+    node.wait(lambda: node.cleaned_to() > 150, 60_000)
+    assert len(swaps) > 4, "readers come in between"
+    assert node.world.steps > before
+    assert log is node.log
+    assert len(node.known()) == 50
 
 
 def _while_the_job_runs(node: CleaningNode, do: Callable[[], None]) -> None:

@@ -66,6 +66,7 @@ def request_for(
     last_records = {
         producer.producer_id: (producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
         for producer in log.producers.producers.values()
+        if not producer.batches or producer.batches[-1].last_offset < cleanable.end_offset
     }
     request = CleanRequest(
         log.directory,

@@ -16,7 +16,7 @@ from tidelog.errors import CorruptionError, StorageError
 from tidelog.log import clean_job, clean_measure, names
 from tidelog.log.checkpoints import CLEANER_OFFSETS
 from tidelog.log.clean_measure import Cleanable
-from tidelog.log.clean_plan import KEY_BYTES, CleanResult
+from tidelog.log.clean_plan import KEY_BYTES, Cleaned, CleanResult
 from tidelog.log.segment import Segment
 from tidelog.replica.directory import LogDirectory
 from tidelog.replica.partition import Partition, Role
@@ -34,6 +34,7 @@ class _Cleaning:
         self.partition = partition
         self.log = partition.log
         self.sources = sources
+        self.bytes_before = sum(one.size for one in sources)
         self.cut_count = partition.log.cut_count
         self.begun_ms = 0
 
@@ -57,8 +58,6 @@ class Cleaner:
         self._underway: _Cleaning | None = None
         self._uncleanable: set[Partition] = set()
         """Those found damaged: a compaction would only copy what is left."""
-        self.cleaned_bytes = 0
-        """Read and written by all compactions so far."""
 
     def start(self) -> None:
         """Begin to look for logs that are dirty enough."""
@@ -156,40 +155,49 @@ class Cleaner:
                 file.close()
             if error is not None:
                 self._storage_failed(underway, StorageError(storage.root, log.directory, error))
-            elif not self._replicas.is_stopping:
+            else:
                 self._install(underway, result)
 
         self._outbox.flush(storage, flushed, files=files, directories=[log.directory] if files else ())
 
-    def _install(self, underway: _Cleaning, result: CleanResult) -> None:
-        """Let the new segments take the place of the old ones, oldest first, each in one go."""
+    def _install(self, underway: _Cleaning, result: CleanResult, done: int = 0) -> None:
+        """Let the new segments take the place of the old ones, oldest first, one in each step."""
+        if self._replicas.is_stopping:
+            return
         if not underway.is_still_true():
             self._give_up(underway, None)
             return
         partition, log = underway.partition, underway.log
-        storage = self._replicas.directory_of(partition).storage
-        doomed: list[str] = []
-        before_bytes = log.size_bytes
-        try:
-            for one in result.cleaned:
-                index = next(n for n, segment in enumerate(log.segments) if segment.base_offset == one.first_source)
-                doomed += log.replace_by_cleaned(index, one)
-        except StorageError as error:
-            self._storage_failed(underway, error)
+        if done < len(result.cleaned):
+            try:
+                self._swap(underway, result.cleaned[done])
+            except StorageError as error:
+                self._storage_failed(underway, error)
+                return
+            self._outbox.after(0, lambda: self._install(underway, result, done + 1))
             return
-        if doomed:
-            self._replicas.delete_later(partition, doomed)
-        self.cleaned_bytes += result.bytes_read + result.bytes_written
+        storage = self._replicas.directory_of(partition).storage
 
         def flushed(error: str | None) -> None:
             if error is not None:
                 self._storage_failed(underway, StorageError(storage.root, log.directory, error))
             elif not self._replicas.is_stopping:
-                self._finish(underway, result, before_bytes)
+                self._finish(underway, result)
 
         self._outbox.flush(storage, flushed, directories=[log.directory])
 
-    def _finish(self, underway: _Cleaning, result: CleanResult, before_bytes: int) -> None:
+    def _swap(self, underway: _Cleaning, cleaned: Cleaned) -> None:
+        sources = underway.sources
+        index = next(number for number, one in enumerate(sources) if one.base_offset == cleaned.first_source)
+        doomed = underway.log.replace_by_cleaned(index, cleaned)
+        underway.sources = [
+            *sources[:index],
+            underway.log.segments[index],
+            *sources[index + cleaned.source_count :],
+        ]
+        self._replicas.delete_later(underway.partition, doomed)
+
+    def _finish(self, underway: _Cleaning, result: CleanResult) -> None:
         partition, log = underway.partition, underway.log
         # Cut since: what comes in the place of what was cut is not clean.
         if partition.role is not Role.OFFLINE and log.cut_count == underway.cut_count:
@@ -206,8 +214,8 @@ class Cleaner:
                 topic=partition.topic,
                 partition=partition.index,
                 offset=result.clean_to,
-                bytes_before=before_bytes,
-                bytes_after=log.size_bytes,
+                bytes_before=underway.bytes_before,
+                bytes_after=sum(one.size for one in underway.sources),
                 records_read=result.records_read,
                 records_kept=result.records_kept,
                 unreadable_batches=result.unreadable_batches,
