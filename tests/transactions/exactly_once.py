@@ -27,9 +27,20 @@ SETTINGS = {
     "group_initial_rebalance_delay_ms": "0",
     "min_insync_replicas": "2",
 }
-FAULTS = ("leader", "transaction coordinator", "group coordinator", "application", "controller", "application")
+FAULTS = (
+    "leader",
+    "transaction coordinator",
+    "group coordinator",
+    "application",
+    "controller",
+    "application",
+    "paused transaction coordinator",
+    "stopped leader",
+)
 DOWN_S = 1.0
 """How long a killed node stays away."""
+PAUSED_S = 3.0
+"""Longer than a broker's session in these clusters: it comes back as a zombie that thinks it is still in charge."""
 CATCH_UP_S = 90.0
 
 
@@ -177,7 +188,7 @@ def read_copies(bootstrap: str, wanted: int, timeout_s: float) -> Outcome:
 
 
 def break_something(cluster: LocalCluster, copiers: Watched, kind: str, chance: random.Random) -> str:
-    """Kill what `kind` names; a node comes back after a moment."""
+    """Kill, pause or stop what `kind` names; a node comes back after a moment."""
     if kind == "application":
         number = chance.randrange(COPIERS)
         copiers.kill(number)
@@ -190,10 +201,18 @@ def break_something(cluster: LocalCluster, copiers: Watched, kind: str, chance: 
         ),
         "group coordinator": lambda: cluster.leader("__consumer_offsets", partition_for(GROUP, INTERNAL_PARTITIONS)),
         "controller": cluster.controller,
-    }[kind]()
+    }[kind.removeprefix("paused ").removeprefix("stopped ")]()
     if node is None or node in cluster.down:
         return f"no {kind} to be found"
-    cluster.kill(node)
+    if kind.startswith("paused"):
+        cluster.pause(node)
+        time.sleep(PAUSED_S)
+        cluster.resume(node)
+        return f"{kind}, node {node}"
+    if kind.startswith("stopped"):
+        cluster.stop(node)
+    else:
+        cluster.kill(node)
     time.sleep(DOWN_S)
     cluster.start(node)
     return f"{kind}, node {node}"
