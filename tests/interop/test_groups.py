@@ -82,3 +82,16 @@ def test_the_offsets_decoder_reads_every_record(node: TidelogNode) -> None:
     assert '"group":"dumped-classic"' in dumped
     assert "isvalid: true" in dumped
     assert "isvalid: false" not in dumped
+
+
+def test_kafka_configs_sets_what_one_group_is_given(node: TidelogNode) -> None:
+    def configs(*words: str, expect_failure: bool = False) -> str:
+        where = ("--bootstrap-server", node.bootstrap, "--entity-type", "groups", "--entity-name", "special")
+        return toolbox.shared().run("kafka.admin.ConfigCommand", *where, *words, expect_failure=expect_failure)
+
+    assert "Completed updating" in configs("--alter", "--add-config", "consumer.session.timeout.ms=50000")
+    assert "consumer.session.timeout.ms=50000" in configs("--describe")
+    said = configs("--alter", "--add-config", "consumer.session.timeout.ms=1", expect_failure=True)
+    assert "group.consumer.min.session.timeout.ms" in said
+    configs("--alter", "--delete-config", "consumer.session.timeout.ms")
+    assert "consumer.session.timeout.ms=50000" not in configs("--describe")
