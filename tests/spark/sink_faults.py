@@ -63,7 +63,8 @@ class Stage:
     kill: Callable[[int], None]
     """By the port that a broker listens on."""
     revive: Callable[[], None]
-    threads: list[threading.Thread] = field(default_factory=list)
+    revivals: list[tuple[threading.Thread, threading.Event]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
 
     @property
     def bootstrap(self) -> str:
@@ -73,18 +74,27 @@ class Stage:
     def kill_and_revive(self, broker_port: int) -> None:
         """Kill a broker now and start it again in a while, for which nobody waits."""
         self.kill(broker_port)
+        revived = threading.Event()
 
         def start() -> None:
             time.sleep(1.0)  # long enough for clients to notice and, where there are others, for an election
             self.revive()
+            revived.set()
+            self.over.wait()  # a process that a thread has started dies with the thread
 
-        self.threads.append(threading.Thread(target=start))
-        self.threads[-1].start()
+        self.revivals.append((threading.Thread(target=start, daemon=True), revived))
+        self.revivals[-1][0].start()
 
     def settle(self) -> None:
         """All brokers are back."""
-        for thread in self.threads:
-            thread.join(120)
+        for _, revived in self.revivals:
+            assert revived.wait(120), "a killed broker did not come back"
+
+    def end(self) -> None:
+        """Nobody needs the brokers any more."""
+        self.over.set()
+        for thread, _ in self.revivals:
+            thread.join(60)
 
 
 @contextmanager
@@ -103,8 +113,11 @@ def one_node(peer: type[Node], directory: Path) -> Iterator[Stage]:
         stage = Stage([proxy], traps, node.bootstrap, lambda _port: node.kill(), lambda: _started(node))
         try:
             yield stage
-        finally:
             stage.settle()
+        finally:
+            if node.process is not None:
+                node.kill()
+            stage.end()
 
 
 def _started(node: Node) -> None:
@@ -141,8 +154,9 @@ def three_nodes(directory: Path) -> Iterator[Stage]:
         stage = Stage(proxies, traps, cluster.bootstrap, kill, lambda: cluster.start(*cluster.down))
         try:
             yield stage
-        finally:
             stage.settle()
+        finally:
+            stage.end()
 
 
 def create_topic(port: int, replicas: int) -> None:
