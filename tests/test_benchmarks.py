@@ -114,6 +114,18 @@ def test_a_plot_has_a_point_for_each_median_of_each_peer() -> None:
     assert "| 100 | 31 | – | – |" in plots.table(plot, raw)
 
 
+def test_the_page_shows_what_is_drawn_beside_its_numbers_and_not_in_the_table() -> None:
+    (kind,) = [each for each in BENCHMARKS if each.plots]
+    values = {figure.key: 7.0 for figure in kind.figures}
+    runs = {"tidelog": [values] * 3, "kafka": [values] * 2}
+    result = {"date": "d", "command": "c", "machine": {}, "runs": runs, "busy": False}
+    text = report.page({kind.name: result}, BENCHMARKS)
+    for plot in kind.plots:
+        assert f"![{plot.title}]({plot.file})" in text
+    assert "3 runs of Tidelog, 2 of Apache Kafka" in text
+    assert f"| {kind.figures[0].label} |" not in text
+
+
 def test_every_point_of_a_plot_is_measured() -> None:
     for kind in BENCHMARKS:
         keys = {figure.key for figure in kind.figures}
