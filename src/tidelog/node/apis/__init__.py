@@ -25,6 +25,7 @@ from tidelog.node.apis import (
     describe_topic_partitions,
     describe_transactions,
     end_txn,
+    envelope,
     fetch,
     find_coordinator,
     forwarded,
@@ -100,6 +101,7 @@ CONTROLLER_VERSIONS: Versions = {
     int(api_versions.API_KEY): api_versions.VERSIONS,
     int(describe_cluster.API_KEY): describe_cluster.VERSIONS,
     int(describe_configs.API_KEY): describe_configs.VERSIONS,
+    int(envelope.API_KEY): envelope.VERSIONS,
     **{int(api_key): versions for api_key, versions in quorum.VERSIONS.items()},
     **{int(api_key): versions for api_key, versions in controller.VERSIONS.items()},
 }
@@ -107,6 +109,7 @@ CONTROLLER_HANDLERS: Mapping[int, Handler] = {
     int(api_versions.API_KEY): api_versions.handle,
     int(describe_cluster.API_KEY): describe_cluster.handle,
     int(describe_configs.API_KEY): describe_configs.handle,
+    int(envelope.API_KEY): envelope.handle,
     **{int(api_key): quorum.handle for api_key in quorum.VERSIONS},
     **{int(api_key): controller.handle for api_key in controller.VERSIONS},
     private_query.API_KEY: private_query.handle,
