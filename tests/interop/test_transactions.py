@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import re
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.clients.test_bad_input import Raw
 from tests.clients.test_transactions import read_committed
+from tests.cluster.support import cluster_of, create_topic
 from tests.interop.toolbox import Toolbox
 from tests.support import java
 from tests.support.nodes import TidelogNode
+from tests.transactions.exactly_once import SETTINGS
 from tests.transactions.requests import Requests
 from tidelog.errors import ErrorCode
 
@@ -31,6 +36,7 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
 }
 RECORDS = 100
+COPIED = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +144,46 @@ def set_on_broker(node: TidelogNode, settings: dict[str, str]) -> None:
     client = confluent.admin(node)
     for outcome in client.incremental_alter_configs([resource]).values():
         outcome.result(20)
+
+
+def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
+    """Transactions v2 of the Java client, with kill -9 of leaders and coordinators under it."""
+    chance = random.Random(5)
+    with cluster_of(3, **SETTINGS) as cluster:
+        for topic in ("in", "out"):
+            create_topic(cluster, topic, 1)
+        writer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+        for number in range(COPIED):
+            writer.produce("in", b"%d" % number, partition=0)
+        assert writer.flush(30) == 0
+        words = (
+            *("--broker-list", cluster.bootstrap, "--input-topic", "in", "--input-partition", "0"),
+            *("--output-topic", "out", "--consumer-group", "copier", "--transactional-id", "copier"),
+            *("--transaction-size", "5", "--enable-random-aborts", "--use-group-metadata"),
+        )
+        kills = 0
+        with tempfile.TemporaryFile() as words_said:
+            for _ in range(10):  # a client that gives up is started again, as an operator would
+                copier = subprocess.Popen(java.tool_command(COPIER, words), stdout=words_said, stderr=words_said)
+                try:
+                    while copier.poll() is None:
+                        time.sleep(2)
+                        node_id = chance.choice(cluster.node_ids)
+                        cluster.kill(node_id)
+                        time.sleep(1)
+                        cluster.start(node_id)
+                        cluster.wait_ready(30)
+                        kills += 1
+                finally:
+                    copier.kill()
+                    copier.wait()
+                if copier.returncode == 0:
+                    break
+            words_said.seek(0)
+            said = words_said.read().decode()
+        assert copier.returncode == 0, said[-3000:]
+        assert kills > 2
+        with confluent.reading(cluster, [TopicPartition("out", 0, 0)], isolation_level="read_committed") as consumer:  # type: ignore[arg-type]
+            values = [int(message.value() or b"") for message in confluent.take(consumer, COPIED)]
+            assert not [one for one in consumer.consume(1, 0.5) if one.error() is None]
+        assert values == list(range(COPIED))
