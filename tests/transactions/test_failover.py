@@ -30,6 +30,8 @@ def test_an_open_transaction_is_committed_by_the_next_coordinator(name: str) -> 
     first = cluster.coordinator()
     index = other_than(cluster, first) - 1
     cluster.write(producer, versions, index, b"before")
+    ongoing = cluster.wait_for_state("Ongoing")
+    assert ongoing.client_version == (2 if name == "v2" else 0)
     cluster.world.kill(first)
     cluster.write(producer, versions, index, b"after", sequence=1)
     assert cluster.committed_values(index) == []

@@ -23,7 +23,8 @@ def add_partitions(
     if transaction.state is State.ONGOING and request.partitions <= transaction.partitions:
         state.when_committed(reply)
     else:
-        state.save(transaction.with_partitions(request.partitions, state.outbox.now_ms), reply)
+        begun = transaction.with_partitions(request.partitions, request.client_version, state.outbox.now_ms)
+        state.save(begun, reply)
 
 
 def verify_partitions(state: TransactionsState, request: AddPartitions, reply: PartitionsReply) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.errors import ErrorCode
-from tidelog.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, TopicPartition
+from tidelog.transactions.transaction import FIRST_VERSION, NO_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 
 class Initialise(NamedTuple):
@@ -26,6 +26,7 @@ class AddPartitions(NamedTuple):
     producer_id: int
     producer_epoch: int
     partitions: frozenset[TopicPartition]
+    client_version: int = FIRST_VERSION
 
 
 class End(NamedTuple):

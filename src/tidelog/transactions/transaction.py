@@ -110,7 +110,7 @@ class Transaction(NamedTuple):
             client_version=FIRST_VERSION,
         )
 
-    def with_partitions(self, added: frozenset[TopicPartition], now_ms: int) -> Transaction:
+    def with_partitions(self, added: frozenset[TopicPartition], client_version: int, now_ms: int) -> Transaction:
         """It goes on, or begins, with more partitions."""
         begins = self.state is not State.ONGOING
         return self._to(
@@ -118,7 +118,7 @@ class Transaction(NamedTuple):
             now_ms,
             partitions=self.partitions | added,
             start_ms=now_ms if begins else self.start_ms,
-            client_version=FIRST_VERSION,
+            client_version=client_version,
         )
 
     def prepared(self, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int) -> Transaction:

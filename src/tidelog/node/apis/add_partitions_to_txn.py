@@ -13,6 +13,7 @@ from tidelog.events import Request
 from tidelog.node.transaction_requests import code_for, missing_partitions
 from tidelog.transactions.adding import add_partitions, verify_partitions
 from tidelog.transactions.requests import AddPartitions, PartitionsReply
+from tidelog.transactions.transaction import EPOCH_BUMP_VERSION, FIRST_VERSION
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -28,6 +29,8 @@ API_KEY = ApiKey.ADD_PARTITIONS_TO_TXN
 VERSIONS = (0, 5)
 FENCED_VERSION = 2
 BATCHED_VERSION = 4
+FOR_V2_VERSION = 5
+"""From here on, what a leader adds is a producer's of transactions v2."""
 
 Codes = dict[tuple[str, int], ErrorCode]
 
@@ -71,7 +74,11 @@ def handle(node: Node, request: Request) -> AddPartitionsToTxnResponse | None:
 
     for wanted, result in zip(body.transactions, response.results_by_transaction, strict=True):
         one = AddPartitions(
-            wanted.transactional_id, wanted.producer_id, wanted.producer_epoch, _partitions(wanted.topics)
+            wanted.transactional_id,
+            wanted.producer_id,
+            wanted.producer_epoch,
+            _partitions(wanted.topics),
+            EPOCH_BUMP_VERSION if request.api_version >= FOR_V2_VERSION else FIRST_VERSION,
         )
         _add(node, one, wanted.verify_only, one_done(result, wanted.topics))
     return None
