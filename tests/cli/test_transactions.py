@@ -109,6 +109,22 @@ def test_what_hangs_is_found_and_ended(topic: str, node: TidelogNode, ask: Any, 
     assert ask("find-hanging", "--topic", topic) == []
 
 
+def test_a_record_after_the_end_hangs_though_its_coordinator_knows_the_producer(
+    producer: Producer, topic: str, node: TidelogNode, ask: Any
+) -> None:
+    """As after an unclean election that lost the marker: open in the partition, complete for the coordinator."""
+    producer.commit_transaction(20)
+    (described,) = ask("describe", topic)
+    requests = Requests(Raw(node).ask, topic, lambda: None)
+    identity = (topic, described["producer_id"], described["producer_epoch"])
+    assert requests.produce(*identity, 1, index=1) is ErrorCode.NONE
+    (found,) = ask("find-hanging", "--topic", topic)
+    assert (found["partition"], found["producer_id"], found["start_offset"]) == (1, described["producer_id"], 2)
+    ask("abort", "--topic", topic, "--partition", 1, "--start-offset", 2)
+    assert ask("find-hanging", "--topic", topic) == []
+    assert visible(node, topic, 1) == 4
+
+
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
