@@ -66,6 +66,31 @@ def test_a_replica_that_lost_power_does_not_vouch_for_itself() -> None:
     assert lost(stage) == []
 
 
+def test_a_broker_that_stops_before_it_could_register_keeps_its_word() -> None:
+    """Seed 372: cut off, stopped, started and stopped again, it came back as one that may have lost everything."""
+    stage = two_replicas(1)
+    stage.power_off(2)
+    assert stage.wait_until(lambda: stage.partition("events", 0).isr == (1,), 10_000)
+    world = stage.cluster.world
+    for away in range(2):
+        world.network.cut(1, 9)
+        world.network.cut(9, 1)
+        if away:
+            world.start(1)
+            stage.wait(1_000)
+        world.stop(1)
+        assert stage.wait_until(lambda: not stage.cluster.process(1).alive, 20_000)
+    world.hosts[1].boots += 1  # only what the clean stop left behind counts
+    world.network.heal()
+    stage.start_node(1)
+    stage.start_node(2)
+    assert stage.wait_until(lambda: set(stage.partition("events", 0).isr) == {1, 2}, 20_000)
+    assert stage.partition("events", 0).leader == 1
+    assert lost(stage) == []
+    told = [one.fields["reason"] for one in stage.take_told() if one.kind == "broker-registered"]
+    assert "with all it had" in told
+
+
 # --- the mark itself ---
 
 

@@ -389,7 +389,9 @@ class Node:
             return
         self._stop_requested = True
         self.outbox.tell("stopping", node=self.node_id)
-        self.lifecycle.stop(lambda: self.replicas.stop(self.lifecycle.broker_epoch, self._resign))
+        # Stopped before it could register, it has touched nothing, and what it could say of its former life holds.
+        epoch = self.lifecycle.broker_epoch if self.lifecycle.broker_epoch >= 0 else self.former_life.broker_epoch
+        self.lifecycle.stop(lambda: self.replicas.stop(epoch, self._resign))
 
     def _resign(self) -> None:
         self.cluster.is_stopping = True

@@ -38,7 +38,7 @@ class FormerLife:
         self.broker_epoch = epochs.pop() if len(epochs) == 1 else NONE
 
     def _epoch_of(self, directory: LogDirectory) -> int:
-        if directory.stopped_cleanly:
+        if directory.stopped_cleanly and directory.last_broker_epoch >= 0:
             return directory.last_broker_epoch
         if self._boot_id is None:
             return NONE
