@@ -59,6 +59,8 @@ class Consumer(Client):
         self.resets = 0
         """How often its position was beyond the log, so that it began anew: records were lost."""
         self.max_wait_ms = 500
+        self.poll_ms = 0
+        """How long it works on what it got before it reads on."""
 
     def read_on(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         """Fetch until there is nothing more for now, or an error that does not pass; then tell the last answer."""
@@ -82,7 +84,10 @@ class Consumer(Client):
             elif answer.reads:
                 self.seen += answer.reads
                 self.position = answer.reads[-1].offset + 1
-                self.read_on(topic, partition, then)
+                if self.poll_ms:
+                    self.after(self.poll_ms, lambda: self.read_on(topic, partition, then))
+                else:
+                    self.read_on(topic, partition, then)
             else:
                 then(answer)
 

@@ -118,6 +118,8 @@ class Shape:
     """Faults may lose more bytes than replication can bear; loss goes unchecked, and the trace says so."""
     through_bytes: bool = False
     """Whether every message is encoded and decoded on its way, as on a wire."""
+    poll_ms: tuple[int, ...] = ()
+    """How long each consumer waits before it reads on."""
     absent: int = -1
     """The broker that stays away for a while when all is well, to see that the others do not wait for it."""
 
@@ -191,6 +193,7 @@ def draw(seed: int) -> Shape:
         racks,
         chance.below(12) == 0,
         chance.below(10) == 0,
+        tuple(pick(chance, (0, 20, 150)) for _ in partitions),
         pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
     )
 

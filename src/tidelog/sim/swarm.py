@@ -185,6 +185,7 @@ class _Run:
         for number, (topic, index) in enumerate(self._shape.consumers):
             rack = f"rack-{number % 3}" if self._shape.racks else ""
             consumer = Consumer(world, f"c{number}", brokers, rack)
+            consumer.poll_ms = self._shape.poll_ms[number]
             self._history.consumers.append(consumer)
             self._read_on(consumer, topic, index)
         begun_ms = world.now_ms

@@ -38,6 +38,9 @@ class History:
         """Topics for which an operator asked for an unclean election."""
         self.replay = Replay()
         """The committed metadata, applied once more by somebody who is no node."""
+        self._values_at = -1
+        self._values: dict[tuple[str, int], dict[int, str]] = {}
+        """What `values` found, while nothing happens."""
 
     def partitions(self) -> Sequence[tuple[str, int, tuple[int, ...]]]:
         """Topic, index and replicas of everything that is written to, as the newest metadata has it."""
@@ -60,6 +63,15 @@ class History:
 
     def values(self, topic: str, index: int) -> dict[int, str]:
         """The final log of a partition by offset, as its leader has it."""
+        moment = self.cluster.world.steps
+        if self._values_at != moment:
+            self._values_at, self._values = moment, {}
+        known = self._values.get((topic, index))
+        if known is None:
+            known = self._values[topic, index] = self._read_values(topic, index)
+        return known
+
+    def _read_values(self, topic: str, index: int) -> dict[int, str]:
         known = self.cluster.newest_image().topic(topic)
         assert known is not None
         data = self.log_bytes(known.partitions[index].leader, topic, index)

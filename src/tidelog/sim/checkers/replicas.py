@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
 from tidelog.controller.image import TOPIC_RESOURCE
 from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
 from tidelog.sim.checkers.compacted import disagreement
 from tidelog.sim.machines import Process
-from tidelog.wire.batch import iterate_batches
+from tidelog.storage import File
 
 Key = tuple[bytes, int]
-READ_BYTES = 1 << 20
+HEAD = Struct(">qiibIhi")
+"""The first fields of a batch: base offset, size, leader epoch, magic, checksum, attributes, last offset's delta."""
+BEFORE_SIZE = 12
+"""Bytes of a batch that its size does not count."""
 
 
 class OneLeaderAnEpoch(Checker):
@@ -121,28 +126,56 @@ class CommittedRecordsStay(Checker):
         self._committed: dict[Key, dict[int, tuple[int, int, int]]] = {}
         """By partition and base offset: the last offset, epoch and checksum of a committed batch. Compaction rewrites
         batches, so where it is at work a batch has no checksum that must stay."""
-        self._looked_to = Lives()
+        self._places = Lives()
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
-        known = self._looked_to.of(process)
-        looked_to = known.get(partition, partition.log.log_start_offset)
-        if partition.high_watermark > looked_to and not self.history.shape.may_lose(partition.topic):
-            self._look(process.host.name, partition, looked_to)
-            known[partition] = partition.high_watermark
+        places = self._places.of(process)
+        place = places.get(partition)
+        if place is None:
+            place = places[partition] = _Place(partition.log.log_start_offset)
+        if partition.high_watermark > place.offset and not self.history.shape.may_lose(partition.topic):
+            self._look(process.host.name, partition, place)
 
-    def _look(self, node_id: int, partition: Partition, offset: int) -> None:
+    def _look(self, node_id: int, partition: Partition, place: _Place) -> None:
         committed = self._committed.setdefault((partition.topic_id, partition.index), {})
-        read = partition.log.read(offset, READ_BYTES, up_to_offset=partition.high_watermark)
-        for part in read.parts:
-            for batch in iterate_batches(part.read()):
-                checksum = 0 if partition.config.is_compacted else batch.crc
-                here = (batch.last_offset, batch.partition_leader_epoch, checksum)
-                known = committed.setdefault(batch.base_offset, here)
-                if known != here:
-                    raise self.violated(
-                        f"{partition} offset {batch.base_offset}: node {node_id} has committed (last offset, epoch, "
-                        f"checksum) {here}, where {known} was committed before"
-                    )
+        is_compacted = partition.config.is_compacted
+        while place.offset < partition.high_watermark:
+            head = place.next_head(partition)
+            if head is None:
+                place.offset = partition.high_watermark
+                return
+            base_offset, size, epoch, _, crc, _, last_delta = head
+            here = (base_offset + last_delta, epoch, 0 if is_compacted else crc)
+            known = committed.setdefault(base_offset, here)
+            if known != here:
+                raise self.violated(
+                    f"{partition} offset {base_offset}: node {node_id} has committed (last offset, epoch, checksum) "
+                    f"{here}, where {known} was committed before"
+                )
+            place.offset = base_offset + last_delta + 1
+            place.position += size + BEFORE_SIZE
+
+
+class _Place:
+    """How far a replica was looked at: an offset, and where in which file it is."""
+
+    __slots__ = ("file", "generation", "offset", "position")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.file: File | None = None
+        self.generation = 0
+        self.position = 0
+
+    def next_head(self, partition: Partition) -> tuple[int, ...] | None:
+        """The head of the batch at the offset, or of the first one after it; None when there is none."""
+        if self.file is None or self.file.generation != self.generation or self.position >= self.file.size:
+            read = partition.log.read(self.offset, 1, up_to_offset=partition.high_watermark, at_least_one=True)
+            if not read.parts:
+                return None
+            self.file, self.position = read.parts[0].file, read.parts[0].position
+            self.generation = self.file.generation
+        return HEAD.unpack(self.file.read(self.position, HEAD.size))
 
 
 class ReplicasAreIdentical(Checker):
