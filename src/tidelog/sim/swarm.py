@@ -35,7 +35,7 @@ from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopic
 LIVENESS_MS = 60_000
 """How long everything may take to be well again."""
 OPERATOR_MS = 20_000
-"""When an operator elects somebody in seeds beyond the budget, where perhaps nobody may lead by right."""
+"""When an operator elects somebody where no budget was kept, so that perhaps nobody may lead by right."""
 ABSENCE_MS = 3_000
 WITHOUT_ONE_MS = 30_000
 """How long it may take until everything goes on without one broker: its session and its lag among others."""
@@ -240,7 +240,7 @@ class _Run:
     def _become_well(self) -> None:
         """Everybody is started again, and within the bound nothing is left to wish for."""
         begun_ms = self._world.now_ms
-        has_operator = self._shape.is_beyond_budget
+        has_operator = True
         while missing := self._wishes.of_all():
             self._faults.start_the_dead()
             waited_ms = self._world.now_ms - begun_ms
@@ -255,7 +255,7 @@ class _Run:
     def _elect_somebody(self) -> None:
         """More was lost than replication can bear: an operator decides for what is left."""
         for topic, index, partition in self._cluster.newest_image().partitions():
-            if partition.leader < 0:
+            if partition.leader < 0 and (self._shape.is_beyond_budget or topic.name == SCRATCH):
                 self._note(f"admin: elect somebody to lead {topic.name}-{index}, clean or not")
                 self._history.asked_unclean.add(topic.name)
                 self._admin.elect(1, topic.name, [index], lambda _: None)
