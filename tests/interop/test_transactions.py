@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from tests.clients.test_transactions import read_committed
 from tests.cluster.support import cluster_of, create_topic
 from tests.interop.toolbox import Toolbox
 from tests.support import java
-from tests.support.nodes import TidelogNode
+from tests.support.nodes import KafkaNode, Node, TidelogNode
 from tests.transactions.exactly_once import SETTINGS
-from tests.transactions.requests import Requests
+from tests.transactions.requests import V1, V2, Requests, Versions
 from tidelog.errors import ErrorCode
 
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
@@ -187,3 +188,55 @@ def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
             values = [int(message.value() or b"") for message in confluent.take(consumer, COPIED)]
             assert not [one for one in consumer.consume(1, 0.5) if one.error() is None]
         assert values == list(range(COPIED))
+
+
+@pytest.mark.parametrize(("first", "second"), [(TidelogNode, KafkaNode), (KafkaNode, TidelogNode)])
+@pytest.mark.parametrize("name", ["v1", "v2"])
+def test_an_open_transaction_is_ended_by_the_other_program(
+    scratch: Path, first: type[Node], second: type[Node], name: str
+) -> None:
+    """One program writes the state of transactions; the other knows every id and goes on with what is open."""
+    versions, topic = {"v1": V1, "v2": V2}[name], "handed-over"
+    directory = scratch / "first"
+    directory.mkdir()
+    with first(directory, properties=PROPERTIES) as node:
+        confluent.create_topic(node, topic)
+        requests = Requests(Raw(node).ask, topic, lambda: time.sleep(0.05))
+        identity = begin_after_others(requests, versions)
+        node.stop()
+        data = node.copy_data(scratch / "data")
+        taken = second(
+            scratch,
+            properties=PROPERTIES,
+            client_port=node.client_port,
+            controller_port=node.controller_port,
+            data_directory=data,
+        )
+    with taken:
+        requests = Requests(Raw(taken).ask, topic, lambda: time.sleep(0.05))
+        requests.until_settled(lambda: requests.add("committed", 999_999, 0)[0])  # until it has read its log
+        again = requests.until_settled(lambda: requests.produce(*identity, 1, version=versions.produce, value=b"two"))
+        assert again is ErrorCode.NONE
+        ended = requests.until_settled(lambda: requests.end(*identity, True, version=versions.end))
+        assert ended.code is ErrorCode.NONE
+        assert read_committed(taken, topic, 3) == ["committed", "one", "two"]
+        fresh = requests.until_settled(lambda: requests.init("committed"))
+        assert (fresh.code, fresh.epoch > 0) == (ErrorCode.NONE, True), "an epoch after those given out before"
+
+
+def begin_after_others(requests: Requests, versions: Versions) -> tuple[str, int, int]:
+    """A committed and an aborted transaction, and one with a record in it that is left open."""
+    for transactional_id, value in (("committed", "committed"), ("aborted", "aborted"), ("open", "one")):
+        requests.until_settled(
+            lambda one=transactional_id: ErrorCode.NONE if requests.find(one) >= 0 else ErrorCode.NOT_COORDINATOR
+        )
+        made = requests.until_settled(lambda one=transactional_id: requests.init(one, timeout_ms=900_000))
+        identity = (transactional_id, made.producer_id, made.epoch)
+        if versions is V1:
+            requests.until_settled(partial(requests.add, *identity))
+        action = partial(requests.produce, *identity, 0, version=versions.produce, value=value.encode())
+        assert requests.until_settled(action) is ErrorCode.NONE
+        if transactional_id != "open":
+            end = partial(requests.end, *identity, transactional_id == "committed", version=versions.end)
+            assert requests.until_settled(end).code is ErrorCode.NONE
+    return identity
