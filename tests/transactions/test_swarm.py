@@ -11,7 +11,7 @@ import pytest
 
 from tests.transactions.swarm import Swarm
 
-FIRST, _, LAST = os.environ.get("TIDELOG_TRANSACTION_SEEDS", "0..3").partition("..")
+FIRST, _, LAST = os.environ.get("TIDELOG_TRANSACTION_SEEDS", "0..2").partition("..")
 
 
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST) + 1))
