@@ -144,6 +144,39 @@ def test_a_slow_link_is_late_and_keeps_order(wire: Wire) -> None:
     assert receive(far, 1) == b"c"
 
 
+def test_a_dead_node_refuses_as_it_would_without_links_until_it_listens_again(wire: Wire) -> None:
+    """A connection that is taken and then reset looks like a node that lives: nobody would be fenced for it."""
+    near, far = wire.connect()
+    port = wire.listeners[2].getsockname()[1]
+    wire.listeners[2].close()
+    far.close()
+    assert near.recv(1) == b""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(wire.entrance, 10).close()
+        except ConnectionRefusedError:
+            break
+        assert time.monotonic() < deadline, "the dead node still takes connections"
+    assert [one.state for one in change_links(wire.opened.record.control_port)] == [PASSING, PASSING]
+    wire.listeners[2] = socket.create_server(("127.0.0.1", port))
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            near = socket.create_connection(wire.entrance, 10)
+            break
+        assert time.monotonic() < deadline, "the node that is back is still refused"
+    wire.held.append(near)
+    near.sendall(b"again")
+    wire.listeners[2].settimeout(10)
+    data = b""
+    while not data:  # whoever looked whether somebody listens has said nothing
+        far, _ = wire.listeners[2].accept()
+        wire.held.append(far)
+        far.settimeout(10)
+        data = far.recv(5)
+    assert data == b"again"
+
+
 def test_the_process_ends_when_nobody_wants_it_any_more() -> None:
     """Whoever started it may have been killed, and its directory removed."""
     asked = iter([True, False])

@@ -371,7 +371,8 @@ async def _listens(port: int) -> bool:
     except OSError:
         return False
     writer.close()
-    return True
+    # A connection to a dead node's port may be given that very port, and reach nobody but itself.
+    return bool(writer.get_extra_info("sockname") != writer.get_extra_info("peername"))
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:

@@ -10,10 +10,10 @@ import sys
 from typing import Any, NamedTuple, Self
 
 from tidelog.runtime.cluster_plan import HOST, ClusterPlan
+from tidelog.runtime.doors import open_door
 from tidelog.runtime.process_table import ProcessName, name_process
 
 LOG_FILE = "links.log"
-_BACKLOG = 128
 
 
 class LinksRecord(NamedTuple):
@@ -52,10 +52,8 @@ def open_links(plan: ClusterPlan, state_file: str | None = None) -> OpenedLinks:
     sockets: list[socket.socket] = []
 
     def listen() -> socket.socket:
-        bound = socket.socket()
+        bound = open_door(HOST)
         sockets.append(bound)
-        bound.bind((HOST, 0))
-        bound.listen(_BACKLOG)
         return bound
 
     try:

@@ -4,6 +4,9 @@
     held       bytes wait and keep their order; nothing is read, so that a sender feels it when its own buffers are full
     cut        connections are reset, and so is every new one
 
+While nobody listens at a port, whoever means it is refused, as without links: a node that died is told from one that is
+slow by that.
+
 A link goes one way: what node 1 sends to node 2 obeys link (1, 2), what node 2 answers obeys link (2, 1), whoever
 opened the connection. A connection lives only while neither way is cut. What waited on a held link arrives when it is
 healed, however late: as in a network, an end of the connection is news that waits as well.
@@ -28,6 +31,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tidelog.errors import TidelogError
+from tidelog.runtime import doors
 
 HOST = "127.0.0.1"
 PASSING, HELD, CUT = "passing", "held", "cut"
@@ -38,6 +42,8 @@ MAX_PIPES_PER_LINK = 200
 """Connections of one link; a node that keeps giving up on a held link makes new ones, and the oldest are reset."""
 MAX_QUESTION_BYTES = 1_000_000
 LOOK_AT_STATE_S = 5.0
+LOOK_BEHIND_S = 0.02
+"""How often it is looked whether a dead node listens again."""
 _CHUNK_BYTES = 262_144
 _ANSWER_TIMEOUT_S = 5.0
 
@@ -138,10 +144,25 @@ class _Pipe:
         self.is_connected = False
         self.there = _Flow(near, far, there)
         self.back = _Flow(far, near, back)
+        self.ready: dict[socket.socket, Callable[[int], None]] = {}
+        """What is to be done when one of the ends is ready."""
 
     @property
     def flows(self) -> tuple[_Flow, _Flow]:
         return self.there, self.back
+
+
+class _Target:
+    """A port of a node, and the doors that lead there."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.doors: list[tuple[socket.socket, Callable[[int], None]]] = []
+        """Each with what is to be done when somebody comes."""
+        self.is_shut = False
+        self.probe: socket.socket | None = None
+        self.probe_at = float("inf")
+        """When to look again whether somebody listens there."""
 
 
 class Links:
@@ -160,10 +181,15 @@ class Links:
         self._interest: dict[int, int] = {}
         self._links: dict[tuple[int, int], Link] = {}
         self._pipes: dict[_Pipe, None] = {}
+        self._late: dict[_Pipe, None] = {}
+        """Those with bytes that are to arrive later."""
+        self._targets: dict[int, _Target] = {}
         for entrance in entrances:
             for way in ((entrance.from_node, entrance.to_node), (entrance.to_node, entrance.from_node)):
                 self._links.setdefault(way, Link())
-            self._listen(socket.socket(fileno=entrance.descriptor), self._accept_at(entrance))
+            door = socket.socket(fileno=entrance.descriptor)
+            target = self._targets.setdefault(entrance.target_port, _Target(entrance.target_port))
+            target.doors.append((door, self._listen(door, self._accept_at(entrance))))
         self._listen(control, self._accept_control)
 
     def run(self) -> None:
@@ -177,13 +203,15 @@ class Links:
                 if not self._is_wanted():
                     return
                 look_at = now + self._look_every_s
-            for pipe in list(self._pipes):
-                if pipe.is_connected and pipe in self._pipes:
-                    self._move(pipe, now)
+            for pipe in list(self._late):
+                self._move(pipe, now)
+            for target in self._targets.values():
+                if target.probe_at <= now:
+                    self._look_behind(target)
 
     # --- connections ---
 
-    def _listen(self, listener: socket.socket, accept: Callable[[socket.socket], None]) -> None:
+    def _listen(self, listener: socket.socket, accept: Callable[[socket.socket], None]) -> Callable[[int], None]:
         listener.setblocking(False)
 
         def ready(_events: int) -> None:
@@ -192,6 +220,36 @@ class Links:
                 accept(accepted)
 
         self._selector.register(listener, selectors.EVENT_READ, ready)
+        return ready
+
+    def _look_behind(self, target: _Target) -> None:
+        """Look whether anybody listens at a port; the answer comes as an event."""
+        target.probe_at = float("inf")
+        if target.probe is not None:
+            return
+        probe = target.probe = socket.socket()
+        probe.setblocking(False)
+        probe.connect_ex((HOST, target.port))
+        self._watch(probe, selectors.EVENT_WRITE, lambda _events: self._looked_behind(target, probe))
+
+    def _looked_behind(self, target: _Target, probe: socket.socket) -> None:
+        is_there = not probe.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) and not _talks_to_itself(probe)
+        self._watch(probe, 0, None)
+        self._interest.pop(probe.fileno(), None)
+        probe.close()
+        target.probe = None
+        if is_there and target.is_shut:
+            target.is_shut = False
+            for door, ready in target.doors:
+                doors.reopen(door)
+                self._selector.register(door, selectors.EVENT_READ, ready)
+        elif not is_there:
+            if not target.is_shut:
+                target.is_shut = True
+                for door, _ in target.doors:
+                    self._selector.unregister(door)
+                    doors.shut(door)
+            target.probe_at = time.monotonic() + LOOK_BEHIND_S
 
     def _accept_at(self, entrance: Entrance) -> Callable[[socket.socket], None]:
         there = self._links[entrance.from_node, entrance.to_node]
@@ -206,6 +264,7 @@ class Links:
                 end.setblocking(False)
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pipe = _Pipe(entrance, near, far, there, back)
+            pipe.ready = {end: self._ready_at(pipe, end) for end in (near, far)}
             older = [one for one in self._pipes if one.entrance is entrance]
             if len(older) >= MAX_PIPES_PER_LINK:
                 self._end(older[0])
@@ -218,8 +277,9 @@ class Links:
     def _connected(self, pipe: _Pipe) -> None:
         if pipe not in self._pipes:
             return
-        if pipe.far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if pipe.far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or _talks_to_itself(pipe.far):
             self._end(pipe)
+            self._look_behind(self._targets[pipe.entrance.target_port])
             return
         pipe.is_connected = True
         self._watch(pipe.far, 0, None)
@@ -234,15 +294,22 @@ class Links:
                 flow.write(now)
         except OSError:
             self._end(pipe)
+            self._look_behind(self._targets[pipe.entrance.target_port])
             return
+        if pipe.back.source_ended and not pipe.there.source_ended:
+            self._look_behind(self._targets[pipe.entrance.target_port])  # the node ended it: perhaps by dying
         if pipe.there.is_over and pipe.back.is_over:
             self._end(pipe, reset=False)
             return
+        if any(flow.waiting and flow.link.state == PASSING and flow.waiting[0][0] > now for flow in pipe.flows):
+            self._late[pipe] = None
+        else:
+            self._late.pop(pipe, None)
         for end, reading, writing in ((pipe.near, pipe.there, pipe.back), (pipe.far, pipe.back, pipe.there)):
             interest = (selectors.EVENT_READ if reading.may_read else 0) | (
                 selectors.EVENT_WRITE if writing.wants_to_write(now) else 0
             )
-            self._watch(end, interest, self._ready_at(pipe, end))
+            self._watch(end, interest, pipe.ready[end])
 
     def _ready_at(self, pipe: _Pipe, end: socket.socket) -> Callable[[int], None]:
         def ready(events: int) -> None:
@@ -265,6 +332,7 @@ class Links:
 
     def _end(self, pipe: _Pipe, *, reset: bool = True) -> None:
         del self._pipes[pipe]
+        self._late.pop(pipe, None)
         for end in (pipe.near, pipe.far):
             self._watch(end, 0, None)
             self._interest.pop(end.fileno(), None)
@@ -274,11 +342,12 @@ class Links:
                 end.close()
 
     def _timeout(self, look_at: float) -> float:
-        """Until the next delayed bytes are due, or it is time to look whether we are wanted."""
+        """Until the next delayed bytes are due, or it is time to look at a port, or whether we are wanted."""
         now = time.monotonic()
-        flows = [flow for pipe in self._pipes for flow in pipe.flows if flow.waiting and flow.link.state == PASSING]
+        flows = [flow for pipe in self._late for flow in pipe.flows if flow.waiting and flow.link.state == PASSING]
         later = [flow.waiting[0][0] for flow in flows if flow.waiting[0][0] > now]
-        return max(0.0, min([look_at, *later]) - now)
+        probes = [target.probe_at for target in self._targets.values()]
+        return max(0.0, min([look_at, *later, *probes]) - now)
 
     # --- control ---
 
@@ -297,9 +366,12 @@ class Links:
         link.delay_ms = link.delay_ms if change.delay_ms is None else change.delay_ms
         if change.state in STATES:
             link.state = change.state
-        if link.state == CUT:
-            for pipe in [one for one in self._pipes if link in (one.there.link, one.back.link)]:
+        now = time.monotonic()
+        for pipe in [one for one in self._pipes if link in (one.there.link, one.back.link)]:
+            if link.state == CUT:
                 self._end(pipe)
+            elif pipe.is_connected:
+                self._move(pipe, now)
 
     def _status(self) -> list[LinkStatus]:
         opened: dict[tuple[int, int], int] = {}
@@ -309,6 +381,14 @@ class Links:
         return [
             LinkStatus(*way, link.state, link.delay_ms, opened.get(way, 0)) for way, link in sorted(self._links.items())
         ]
+
+
+def _talks_to_itself(end: socket.socket) -> bool:
+    """Whether a connection to a dead node's port was given that very port, and so reached nobody but itself."""
+    try:
+        return bool(end.getsockname() == end.getpeername())
+    except OSError:
+        return True  # reset meanwhile
 
 
 def _reset(end: socket.socket) -> None:
