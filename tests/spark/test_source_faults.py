@@ -92,8 +92,34 @@ def test_a_task_goes_on_when_its_leader_dies_between_two_fetches(cluster: LocalC
         found += [(row["partition"], row["offset"], row["value"]) for row in batch.to_pylist()]
         if number == 3:
             cluster.kill(leader)
-    assert found == final_log(cluster, "task", {("task", 0): 1000, ("task", 1): 1000})
+    wanted = final_log(cluster, "task", {("task", 0): 1000, ("task", 1): 1000})
+    assert found == wanted
     cluster.start(leader)
+    cluster.wait_ready()
+    # And one that is dead when the task comes to ask: by a client that has not met the cluster yet.
+    late = batch_reader(cluster, subscribe="task", kafka_client_id="late")  # type: ignore[arg-type]
+    tasks = late.partitions()
+    leader = cluster.leader("task", 0)
+    assert leader is not None
+    cluster.kill(leader)
+    assert [(row["partition"], row["offset"], row["value"]) for row in rows(late, tasks)] == wanted
+    cluster.start(leader)
+    cluster.wait_ready()
+
+
+def test_brokers_that_are_all_gone_are_given_up_on_with_one_sentence(cluster: LocalCluster) -> None:
+    create_topic(cluster, "gone", 1)
+    producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    producer.produce("gone", b"0", partition=0)
+    assert producer.flush(30) == 0
+    settings = {"kafka.default.api.timeout.ms": "600"}
+    reader = batch_reader(cluster, subscribe="gone", **settings)  # type: ignore[arg-type]
+    tasks = reader.partitions()
+    cluster.kill(*cluster.node_ids)
+    with pytest.raises(KafkaError, match=r"gone-0: gave up after 600 ms: .*connection refused") as caught:
+        rows(reader, tasks)
+    assert str(caught.value).count("gave up") == 1
+    cluster.start()
     cluster.wait_ready()
 
 

@@ -175,11 +175,12 @@ class RangeFetcher:
 
     def _next(self) -> Any:
         """The partition's data of the next answer without an error; None when it has to be asked for again."""
+        if self._asked is None:
+            self._ask()
+        if self._asked is None:
+            return None
+        connection, broker = self._asked
         try:
-            if self._asked is None:
-                self._ask()
-            assert self._asked is not None
-            connection, broker = self._asked
             answer = connection.receive(self._options.request_timeout_ms)
         except KafkaError as error:
             self._lost(error)
@@ -197,7 +198,7 @@ class RangeFetcher:
         return data
 
     def _ask(self) -> None:
-        """Send a Fetch; a failure is found when the answer is waited for."""
+        """Send a Fetch. Where that fails, patience permitting, nothing is asked and the leader is looked for anew."""
         wanted = self._wanted
         try:
             view = self._client.metadata.leader_of(wanted.topic, wanted.partition)
@@ -275,15 +276,16 @@ class RangeFetcher:
         self._try_again(error)
 
     def _try_again(self, error: KafkaError) -> None:
-        message = f"{self._wanted.name}: gave up after {self._patience.timeout_ms} ms: {error}"
         try:
-            self._patience.pause(KafkaError(error.code, message))
-        except KafkaError:
-            if error.code not in _GONE:
-                raise
-            self._data_lost(self._wanted.end, f"topic {self._wanted.topic} or its partition is not there any more")
-            return
-        self._client.refresh([self._wanted.topic], deadline=self._patience)
+            self._patience.pause(error)
+            self._client.refresh([self._wanted.topic], deadline=self._patience)
+        except KafkaError as last:
+            if error.code in _GONE and last is error:
+                gone = f"topic {self._wanted.topic} or its partition is not there any more"
+                self._data_lost(self._wanted.end, gone)
+                return
+            waited = f"gave up after {self._patience.timeout_ms} ms"
+            raise KafkaError(last.code, f"{self._wanted.name}: {waited}: {last}") from None
         self._check_identity()
 
     def _check_identity(self) -> None:
