@@ -9,15 +9,23 @@ from tidelog.transactions.transaction import State, Transaction
 
 
 def add_partitions(
-    state: TransactionsState, request: AddPartitions, reply: CodeReply, *, may_wait: bool = True
+    state: TransactionsState,
+    request: AddPartitions,
+    reply: CodeReply,
+    *,
+    may_wait: bool = True,
+    wait_ms: int | None = None,
 ) -> None:
-    """Answer when it is on record that the transaction reaches these partitions: their markers will be written."""
+    """Answer when it is on record that the transaction reaches these partitions: their markers will be written.
+
+    While the transaction before is being ended this waits, for `wait_ms` at most.
+    """
     transaction = _find(state, request)
     if transaction.is_prepared:
         # Before all else: the producer may have the id that it will have when this one is complete.
         if not may_wait:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        _wait(state, request, reply)
+        _wait(state, request, reply, wait_ms)
         return
     _check(transaction, request)
     if transaction.state is State.ONGOING and request.partitions <= transaction.partitions:
@@ -55,7 +63,7 @@ def _check(transaction: Transaction, request: AddPartitions) -> None:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
-def _wait(state: TransactionsState, request: AddPartitions, reply: CodeReply) -> None:
+def _wait(state: TransactionsState, request: AddPartitions, reply: CodeReply, wait_ms: int | None) -> None:
     def complete(is_complete: bool) -> None:
         try:
             if not is_complete:
@@ -64,4 +72,4 @@ def _wait(state: TransactionsState, request: AddPartitions, reply: CodeReply) ->
         except KafkaError as error:
             reply(error.code)
 
-    state.when_complete(request.transactional_id, complete)
+    state.when_complete(request.transactional_id, complete, wait_ms)

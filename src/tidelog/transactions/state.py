@@ -66,7 +66,7 @@ class TransactionsState:
         self.transactions: dict[str, Transaction] = {}
         self._endings: dict[str, Ending] = {}
         """Transactions whose markers are under way. Invariant: each is prepared, and its record is committed."""
-        self._waiters: dict[str, list[Callable[[], None]]] = {}
+        self._waiters: dict[str, dict[Callable[[], None], Timer]] = {}
         """Requests that wait for a prepared transaction to be complete."""
         self._saving: Transaction | None = None
         """What is being written, with what its record does not tell."""
@@ -148,26 +148,34 @@ class TransactionsState:
 
     # --- waiting for markers ---
 
-    def when_complete(self, transactional_id: str, then: Callable[[bool], None]) -> None:
+    def when_complete(self, transactional_id: str, then: Callable[[bool], None], wait_ms: int | None = None) -> None:
         """Call back with True when a prepared transaction is complete, with False when that takes too long.
 
-        Producers would be told CONCURRENT_TRANSACTIONS and come again: holding them for as long as they would have
-        stayed away lets them go on at once.
+        Producers would be told CONCURRENT_TRANSACTIONS and come again: holding them lets them go on at once. A leader's
+        request is not held for longer than it would stay away, since others wait behind it on its connection.
         """
         self._check_room()
         self._waiting += 1
-        is_over = False
+        waiters = self._waiters.setdefault(transactional_id, {})
 
         def finish(is_complete: bool) -> None:
-            nonlocal is_over
-            if not is_over:
-                is_over = True
-                self._waiting -= 1
-                timer.cancel()
-                then(is_complete)
+            if waiters.pop(complete, None) is None:
+                return
+            self._waiting -= 1
+            timer.cancel()
+            then(is_complete)
 
-        timer = self.outbox.after(self.config.add_partitions_to_txn_retry_backoff_ms, lambda: finish(False))
-        self._waiters.setdefault(transactional_id, []).append(lambda: finish(True))
+        def complete() -> None:
+            finish(True)
+
+        longest_ms = self.config.add_partitions_to_txn_retry_backoff_max_ms if wait_ms is None else wait_ms
+        timer = self.outbox.after(longest_ms, lambda: finish(False))
+        waiters[complete] = timer
+
+    def _let_go(self, transactional_id: str) -> None:
+        """Whoever waited for a transaction to be complete goes on."""
+        for complete in list(self._waiters.pop(transactional_id, ())):
+            complete()
 
     def prepare(self, transaction: Transaction, answer: Answer) -> None:
         """Write a decision. Its markers are sent when it is committed and not before: a decision that was lost with
@@ -207,8 +215,7 @@ class TransactionsState:
             self.outbox.after(COMPLETE_RETRY_MS, lambda: self._complete(transactional_id))
             return
         del self._endings[transactional_id]
-        for waiter in self._waiters.pop(transactional_id, ()):
-            waiter()
+        self._let_go(transactional_id)
 
     # --- what a shard asks of its state ---
 
@@ -259,7 +266,5 @@ class TransactionsState:
         for ending in self._endings.values():
             ending.cancel()
         self._endings.clear()
-        waiters, self._waiters = self._waiters, {}
-        for waiting in waiters.values():
-            for waiter in waiting:
-                waiter()
+        for transactional_id in list(self._waiters):
+            self._let_go(transactional_id)

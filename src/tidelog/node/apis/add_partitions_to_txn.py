@@ -51,7 +51,7 @@ def handle(node: Node, request: Request) -> AddPartitionsToTxnResponse | None:
             response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
             node.outbox.reply(request.connection_id, request.slot, response)
 
-        _add(node, one, False, added)
+        _add(node, one, False, added, None)
         return None
     response = AddPartitionsToTxnResponse(
         results_by_transaction=[
@@ -80,11 +80,12 @@ def handle(node: Node, request: Request) -> AddPartitionsToTxnResponse | None:
             _partitions(wanted.topics),
             EPOCH_BUMP_VERSION if request.api_version >= FOR_V2_VERSION else FIRST_VERSION,
         )
-        _add(node, one, wanted.verify_only, one_done(result, wanted.topics))
+        wait_ms = node.config.add_partitions_to_txn_retry_backoff_ms
+        _add(node, one, wanted.verify_only, one_done(result, wanted.topics), wait_ms)
     return None
 
 
-def _add(node: Node, wanted: AddPartitions, verify_only: bool, reply: PartitionsReply) -> None:
+def _add(node: Node, wanted: AddPartitions, verify_only: bool, reply: PartitionsReply, wait_ms: int | None) -> None:
     """One transaction; all of its partitions are added, or none is."""
 
     def all_the_same(code: ErrorCode) -> None:
@@ -104,7 +105,7 @@ def _add(node: Node, wanted: AddPartitions, verify_only: bool, reply: Partitions
         if verify_only:
             verify_partitions(state, wanted, reply)
         else:
-            add_partitions(state, wanted, all_the_same)
+            add_partitions(state, wanted, all_the_same, wait_ms=wait_ms)
     except KafkaError as error:
         all_the_same(error.code)
 
