@@ -15,6 +15,8 @@ from tidelog.sim.wording import tell
 PATIENCE_MS = 60_000
 """How long `wait until` waits."""
 KINDS = ("data", "control")
+OF_ONE_NODE = ("log-truncated", "log-damaged", "damaged-replica-discarded")
+"""Events that are told with the node that told them."""
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ class Player:
         for one in news:
             sentence = tell(one.kind, one.fields)
             if sentence is not None and (one.kind != "log-truncated" or self.topic):
-                who = f"node {one.node_id}: " if one.kind == "log-truncated" else ""
+                who = f"node {one.node_id}: " if one.kind in OF_ONE_NODE else ""
                 self._out.append(who + sentence)
 
     def _show(self, happened: Happened, *, always: bool = False) -> None:
@@ -372,7 +374,7 @@ class Player:
         for one in news:
             sentence = tell(one.kind, one.fields)
             if sentence is not None:
-                who = f"node {one.node_id}: " if one.kind == "log-truncated" else ""
+                who = f"node {one.node_id}: " if one.kind in OF_ONE_NODE else ""
                 self._out.append(who + sentence)
         return news
 

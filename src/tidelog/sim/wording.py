@@ -105,6 +105,10 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "broker-unfenced": lambda fields: f"broker {fields['broker']} may serve: {fields['reason']}",
     "controller-active": lambda fields: f"node {fields['controller']} is the controller, epoch {fields['epoch']}",
     "controller-suspects-itself": lambda fields: f"the controller suspects itself: {fields['reason']}",
+    "log-damaged": lambda fields: f"{fields['topic']}-{fields['partition']} is damaged ({fields['reason']})",
+    "damaged-replica-discarded": lambda fields: (
+        f"{fields['topic']}-{fields['partition']} is thrown away, to be copied again ({fields['reason']})"
+    ),
     "log-truncated": lambda fields: (
         f"{fields['topic']}-{fields['partition']}: cut {fields['records']} record(s) from offset {fields['offset']} on"
         f" ({fields['reason']})"
