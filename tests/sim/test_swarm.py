@@ -2,48 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tidelog.cli import main
 from tidelog.sim import mutants, swarm
-from tidelog.sim.shape import draw
+from tidelog.sim.shape import FAULT_KINDS, draw
+from tidelog.sim.tally import SIGHTS, Tally, play
 
-SEEDS = range(14)
-REPEATED = 7
+SEEDS = range(150)
+REPEATED = range(7, 11)
+PROCESSES = min(2, os.cpu_count() or 1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_faulty_history_keeps_every_promise(seed: int) -> None:
-    outcome = swarm.run(seed)
-    assert not outcome.finding, f"{outcome.finding}\nreplay: {outcome.replay_command}"
-    assert outcome.simulated_ms >= 30_000
-    assert outcome.faults > 0
-    assert outcome.operations > 200
+def test_faulty_histories_keep_every_promise() -> None:
+    """A hundred and fifty of them, and they are worth playing: enough happens in each, and all that must be seen is."""
+    tally = Tally()
+    findings = []
+    for outcome in play(SEEDS, PROCESSES):
+        tally.add(outcome)
+        if outcome.finding:
+            findings.append(f"{outcome.finding}\nreplay: {outcome.replay_command}")
+        assert outcome.finding or outcome.simulated_ms >= 30_000
+    assert not findings, "\n".join(findings)
+    assert tally.seeds == len(SEEDS)
+    assert tally.operations / tally.seeds >= 1_000
+    assert tally.faults / tally.seeds >= 5
+    rare = [name for name in SIGHTS if tally.saw[name] * 100 < tally.seeds]
+    assert not rare, f"seen in less than one history of a hundred: {rare}"
 
 
 def test_a_seed_has_one_history_whatever_the_process() -> None:
-    """Another process with another hash seed plays the same trace, byte for byte."""
-    program = f"from tidelog.sim import swarm; print(swarm.run({REPEATED}).trace_hash)"
-    hashes = [swarm.run(REPEATED).trace_hash]
+    """Other processes with other hash seeds play the same traces, byte for byte."""
+    hashes = {" ".join(swarm.run(seed).trace_hash for seed in REPEATED)}
     for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        answer = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
-        hashes.append(answer.stdout.strip())
-    assert len(set(hashes)) == 1, hashes
+        hashes.add(trace_hashes(REPEATED, hash_seed))
+    assert len(hashes) == 1, hashes
+
+
+def trace_hashes(seeds: range, hash_seed: str) -> str:
+    """The hashes of traces, played in a process of their own."""
+    played = f"(swarm.run(seed).trace_hash for seed in range({seeds.start}, {seeds.stop}))"
+    program = f"from tidelog.sim import swarm\nprint(*{played})"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return answer.stdout.strip()
+
+
+def test_messages_through_bytes_make_no_difference() -> None:
+    """Most seeds hand messages over as they are: that must not let a node see what no wire would carry."""
+    for seed in (3, 5):
+        shape = draw(seed)
+        direct, encoded = (swarm.run(seed, shape=replace(shape, through_bytes=bytes_)) for bytes_ in (False, True))
+        assert direct.trace[1:] == encoded.trace[1:]
 
 
 def test_seeds_differ() -> None:
-    shapes = [draw(seed) for seed in range(200)]
-    assert len({shape.describe() for shape in shapes}) > 190
+    shapes = [draw(seed) for seed in range(300)]
+    assert len({shape.describe() for shape in shapes}) > 290
     assert {len(shape.brokers) for shape in shapes} == {1, 2, 3, 4, 5, 6, 7}
     assert any(set(shape.brokers).isdisjoint(shape.controllers) for shape in shapes)
-    assert {fault.kind for shape in shapes for fault in shape.faults} >= {"kill", "power loss", "pause", "one-way cut"}
+    assert {fault.kind for shape in shapes for fault in shape.faults} == set(FAULT_KINDS)
+    assert any(shape.racks for shape in shapes)
+    assert any(topic.may_lose for shape in shapes for topic in shape.topics)
+    assert 0 < sum(shape.is_beyond_budget for shape in shapes) <= len(shapes) / 10
+    assert len(shapes) / 20 < sum(shape.through_bytes for shape in shapes) < len(shapes) / 5
+
+
+def test_a_seed_beyond_the_budget_says_so() -> None:
+    shape = next(shape for shape in map(draw, range(1000)) if shape.is_beyond_budget)
+    assert "BEYOND THE BUDGET" in swarm.run(shape.seed).trace[0]
 
 
 @pytest.mark.parametrize("name", ["watermark-is-maximum", "acks-all-at-append", "truncate-to-watermark"])
@@ -67,3 +103,22 @@ def test_a_finding_names_the_command_that_shows_it_again(capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "replay: tidelog sim replay 10000" in out
     assert "--trace" in out
+
+
+def test_clean_ranges_of_the_same_code_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "runs.jsonl"
+    assert main(["sim", "run", "--seeds", "5..6", "--log", str(log)]) == 0
+    other = {**json.loads(log.read_text()), "code": "of another day"}
+    with log.open("a") as file:
+        file.write(json.dumps(other) + "\n")
+    assert main(["sim", "run", "--seeds", "6..7", "--log", str(log)]) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["range"] for line in lines] == ["5..6", "5..6", "6..7"]
+    assert "2 clean seeds of this code" in capsys.readouterr().out
+
+
+def test_a_replay_can_be_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "replay", "5", "--trace", "--until", "100"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("seed 5: all is well")
+    assert all(int(line.split()[0]) < 100 for line in lines[:-1])

@@ -21,6 +21,7 @@ class Budget:
         self._cluster = cluster
         self._shape = shape
         self._lost: dict[int, None] = {}
+        self._for_good: dict[int, None] = {}
 
     def take(self, node_id: int) -> bool:
         """Whether this node may lose bytes now; if so, it counts as having lost them."""
@@ -35,6 +36,10 @@ class Budget:
             return False
         self._lost[node_id] = None
         return True
+
+    def keep(self, node_id: int) -> None:
+        """What this node lost is not known to itself, so it counts for good."""
+        self._for_good[node_id] = None
 
     def _partitions(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Replicas of each partition whose records must stay, and how many of them may lose bytes at once."""
@@ -58,7 +63,7 @@ class Budget:
         image = self._cluster.newest_image()
         partitions = [partition for _, _, partition in image.partitions()]
         for node_id in list(self._lost):
-            if not self._cluster.is_running(node_id):
+            if node_id in self._for_good or not self._cluster.is_running(node_id):
                 continue
             held = [partition for partition in partitions if node_id in partition.replicas]
             quorum = self._cluster.process(node_id).node.cluster.quorum

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
 from tidelog.sim.client import Client
 from tidelog.sim.world import World
 from tidelog.wire.api_table import ApiKey
@@ -59,6 +59,8 @@ class Consumer(Client):
         self.resets = 0
         """How often its position was beyond the log, so that it began anew: records were lost."""
         self.max_wait_ms = 500
+        self.corruptions = 0
+        """How often what it was sent was not what had been written, by its checksum."""
         self.poll_ms = 0
         """How long it works on what it got before it reads on."""
 
@@ -136,13 +138,18 @@ class Consumer(Client):
                 return
             data = response.responses[0].partitions[0]
             reads = []
-            for batch in iterate_batches(data.records) if data.records else ():
-                check_crc(batch)
-                for record in iterate_records(batch):
-                    if record.offset >= offset:
-                        value = (record.value or b"").decode()
-                        epoch = batch.partition_leader_epoch
-                        reads.append(Read(record.offset, epoch, value, node_id, self.world.now_ms))
+            try:
+                for batch in iterate_batches(data.records) if data.records else ():
+                    check_crc(batch)
+                    for record in iterate_records(batch):
+                        if record.offset >= offset:
+                            value = (record.value or b"").decode()
+                            epoch = batch.partition_leader_epoch
+                            reads.append(Read(record.offset, epoch, value, node_id, self.world.now_ms))
+            except KafkaError as error:
+                self.corruptions += 1
+                then(FetchAnswer(error.code, -1, -1, [], waited_ms))
+                return
             then(
                 FetchAnswer(
                     ErrorCode(data.error_code), data.high_watermark, data.preferred_read_replica, reads, waited_ms

@@ -320,6 +320,14 @@ class SimulatedDisk:
         self.used_bytes = 0
         self._restore(self._root, chance)
 
+    def flushed_files(self, path: str) -> Sequence[tuple[str, int]]:
+        """The files in a directory, with how many bytes of each are on the medium; none when there is no directory."""
+        node = self._find(path)
+        if not isinstance(node, Directory):
+            return []
+        files = [(name, one) for name, one in sorted(node.entries.items()) if isinstance(one, Inode)]
+        return [(f"{path}/{name}", one.durable_size) for name, one in files]
+
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Bit rot: turn one bit of a stored byte around, behind everybody's back."""
         self._file(path, self._find(path)).data[position] ^= 1 << bit

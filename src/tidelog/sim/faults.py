@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tidelog.log import names
+from tidelog.outbox import Chance
 from tidelog.sim.budget import Budget
 from tidelog.sim.clock import RIGHT_PPM
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import Place
-from tidelog.sim.shape import Fault, Shape
+from tidelog.sim.shape import Fault, Shape, pick
+from tidelog.wire.batch import iterate_batches
 
+COVERED_FROM = 21
+"""Where in a batch its checksum begins to look."""
+SMALLEST_BATCH = 100
 STOP_PATIENCE_MS = 5_000
 """A clean stop that takes longer than this becomes a kill, as an operator's would."""
 
@@ -28,6 +34,8 @@ class Faults:
         self._budget = Budget(cluster, shape)
         self.failing_disks: dict[int, None] = {}
         """Nodes whose disk is full or fails: they may give up."""
+        self.rotten: dict[tuple[int, str, int], None] = {}
+        """Replicas that rot has hit, by node, topic and partition: they may differ from the others."""
         self.is_over = False
         self.kept_away = -1
         """A node that is not to be started, though faults are over."""
@@ -80,6 +88,7 @@ class Faults:
             "full disk": self._fill_disk,
             "slow disk": self._slow_disk,
             "disk error": self._fail_disk,
+            "rot": self._rot,
         }
         fault = self._aimed(fault)
         done = acts[fault.kind](fault)
@@ -192,6 +201,37 @@ class Faults:
         for disk in host.disks:
             disk.capacity_bytes = None
             disk.heal()
+
+    def _rot(self, fault: Fault) -> bool:
+        """A bit of a batch that was flushed turns around; nobody knows before somebody reads it.
+
+        Only of what a batch's checksum covers: Kafka's format cannot tell a wrong offset or epoch from a right one.
+        """
+        node_id = self._take_bytes_of(fault)
+        if node_id is None:
+            return False
+        self._busy.discard(node_id)
+        disk = self._world.hosts[node_id].disks[0]
+        chance = Chance(fault.amount)
+        found = [
+            (topic.name, index, path, size)
+            for topic in self._shape.topics
+            for index in range(len(topic.assignment))
+            for path, size in disk.flushed_files(names.directory_name(topic.name, index))
+            if path.endswith(names.LOG_SUFFIX)
+            and size > SMALLEST_BATCH
+            and (node_id, topic.name, index) not in self.rotten
+        ]
+        if not found:
+            return False
+        topic, index, path, size = pick(chance, found)
+        batch = pick(chance, list(iterate_batches(disk.read_file(path)[:size], allow_partial=True)))
+        covered = batch.size - COVERED_FROM
+        disk.flip_bit(path, batch.position + COVERED_FROM + chance.below(covered), chance.below(8))
+        self.rotten[node_id, topic, index] = None
+        self._budget.keep(node_id)
+        self._note(f"a bit of {path} on node {node_id} turns around")
+        return True
 
     def _slow_disk(self, fault: Fault) -> bool:
         node_id = fault.places[0]

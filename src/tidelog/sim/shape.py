@@ -32,6 +32,7 @@ FAULT_KINDS = (
     "full disk",
     "slow disk",
     "disk error",
+    "rot",
 )
 NETWORK_FAULTS = ("cut", "one-way cut", "hold", "slow")
 ADMIN_ACTIONS = ("create", "delete", "alter", "elect", "reassign", "reassign")

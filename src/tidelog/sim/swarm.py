@@ -94,6 +94,7 @@ class _Run:
         self._observer = Observer(self._world, self._checkers)
         self._faults = Faults(self._cluster, shape, self._note)
         self._history.failing_disks = self._faults.failing_disks
+        self._history.rotten = self._faults.rotten
         self._wishes = Wishes(self._history)
         self._next_numbers: dict[str, int] = {}
         self._told = 0

@@ -34,6 +34,8 @@ class History:
         self.consumers: list[Consumer] = []
         self.failing_disks: Container[int] = ()
         """Nodes that may give up, because their disk is full or fails."""
+        self.rotten: Container[tuple[int, str, int]] = ()
+        """Replicas that rot has hit: what they have on the disk need not be what others have."""
         self.asked_unclean: set[str] = set()
         """Topics for which an operator asked for an unclean election."""
         self.replay = Replay()
@@ -74,7 +76,11 @@ class History:
     def _read_values(self, topic: str, index: int) -> dict[int, str]:
         known = self.cluster.newest_image().topic(topic)
         assert known is not None
-        data = self.log_bytes(known.partitions[index].leader, topic, index)
+        partition = known.partitions[index]
+        whole = [one for one in (partition.leader, *partition.replicas) if (one, topic, index) not in self.rotten]
+        if not whole:
+            return {}
+        data = self.log_bytes(whole[0], topic, index)
         return {
             record.offset: (record.value or b"").decode()
             for batch in iterate_batches(data)

@@ -33,6 +33,10 @@ class ReadRecordsStay(Checker):
 
     def at_end(self) -> None:
         for (topic, index), consumer in zip(self.history.shape.consumers, self.history.consumers, strict=True):
+            if consumer.corruptions and not any(
+                (one, topic, index) in self.history.rotten for one in self.history.cluster.brokers
+            ):
+                raise self.violated(f"{consumer.name} was sent damaged batches of {topic}-{index}")
             if self.history.shape.may_lose(topic):
                 continue
             if consumer.resets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.controller.entities import RECOVERING, Partition
+from tidelog.controller.entities import LOST_DIRECTORY, RECOVERING, Partition
 from tidelog.sim.checkers.base import Checker, History
 from tidelog.sim.checkers.replay import Change
 from tidelog.sim.machines import Process
@@ -85,13 +85,15 @@ def _wrong_elr(change: Change, before: Partition) -> str:
     if not elr - was_elr <= was_isr:
         return f"{sorted(elr - was_elr - was_isr)} became eligible without having been in sync"
     has_enough = len(isr) >= min(change.min_isr, len(after.replicas), len(before.replicas))
-    gone = was_elr - elr - isr - change.registered
+    # A replica that found its own log damaged is not to be counted on.
+    excused = {*change.registered, *(one for one in after.replicas if after.directory_of(one) == LOST_DIRECTORY)}
+    gone = was_elr - elr - isr - excused
     if gone & set(after.replicas) and not has_enough and not change.is_unclean:
         return f"{sorted(gone)} are no longer eligible, for no reason"
     if was_isr and not isr and before.leader >= 0 and after.last_known_elr != (before.leader,):
         return "nobody is in sync any more, and the last leader is not remembered"
     # Whoever falls out of an ISR that is too small keeps all that is committed, unless it came back with less.
-    fallen = was_isr - isr - elr - change.registered
+    fallen = was_isr - isr - elr - excused
     if fallen & set(after.replicas) and not has_enough and not change.is_unclean:
         return f"{sorted(fallen)} left the ISR below min.insync.replicas and are not eligible"
     return ""

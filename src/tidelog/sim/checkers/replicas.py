@@ -133,7 +133,12 @@ class CommittedRecordsStay(Checker):
         place = places.get(partition)
         if place is None:
             place = places[partition] = _Place(partition.log.log_start_offset)
-        if partition.high_watermark > place.offset and not self.history.shape.may_lose(partition.topic):
+        is_rotten = (process.host.name, partition.topic, partition.index) in self.history.rotten
+        if (
+            partition.high_watermark > place.offset
+            and not is_rotten
+            and not self.history.shape.may_lose(partition.topic)
+        ):
             self._look(process.host.name, partition, place)
 
     def _look(self, node_id: int, partition: Partition, place: _Place) -> None:
@@ -186,7 +191,8 @@ class ReplicasAreIdentical(Checker):
 
     def at_end(self) -> None:
         for topic, index, replicas in self.history.partitions():
-            logs = {node_id: self.history.log_bytes(node_id, topic, index) for node_id in replicas}
+            whole = [node_id for node_id in replicas if (node_id, topic, index) not in self.history.rotten]
+            logs = {node_id: self.history.log_bytes(node_id, topic, index) for node_id in whole}
             if self._is_compacted(topic):
                 difference = disagreement(logs)
                 if difference:
