@@ -19,6 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ErrorCode, KafkaError
+from tidelog.outbox import SendContinuation
 from tidelog.replica.partition import Partition, Role
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.add_partitions_to_txn import (
@@ -101,8 +102,8 @@ class Verification:
         self._guards: dict[Key, _Guard] = {}
         """By topic, partition and producer id."""
         self._waiting = 0
-        self._to_ask: dict[int, list[_Guard]] = {}
-        """Questions of this step, by coordinator: they go out in one request."""
+        self._to_ask: dict[tuple[str, int, int, bool], list[_Guard]] = {}
+        """Questions of this step, by transaction (id, producer id, epoch, and whether to add): one request each."""
 
     def is_needed(self, partition: Partition, producer_id: int, epoch: int) -> bool:
         """Whether a transactional batch must wait: nothing is open here in its epoch, or others wait before it."""
@@ -135,61 +136,49 @@ class Verification:
     def _put(self, guard: _Guard) -> None:
         if not self._to_ask:
             self._node.outbox.at_end_of_step(self._send)
-        coordinator = self._node.transaction_links.coordinator_of(guard.asker.transactional_id)
-        self._to_ask.setdefault(coordinator, []).append(guard)
+        asker = guard.asker
+        identity = (asker.transactional_id, asker.producer_id, asker.epoch, asker.support is Support.ADDS)
+        self._to_ask.setdefault(identity, []).append(guard)
 
     def _send(self) -> None:
         to_ask, self._to_ask = self._to_ask, {}
-        for coordinator, guards in to_ask.items():
+        for (transactional_id, producer_id, epoch, adds), guards in to_ask.items():
+            coordinator = self._node.transaction_links.coordinator_of(transactional_id)
             if coordinator < 0:
                 for guard in guards:
                     self._settle(guard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 continue
-            # One question to a transaction: a request may name each only once.
-            rounds: list[dict[tuple[str, bool], list[_Guard]]] = []
-            for guard in guards:
-                key = (guard.asker.transactional_id, guard.asker.support is Support.ADDS)
-                for one in rounds:
-                    known = one.get(key)
-                    same = known is None and all(name != key[0] for name, _ in one)
-                    if same or (known is not None and _is_same(known[0].asker, guard.asker)):
-                        one.setdefault(key, []).append(guard)
-                        break
-                else:
-                    rounds.append({key: [guard]})
-            for one in rounds:
-                self._send_one(coordinator, list(one.values()))
+            # A request a transaction, though it could name several: their answers would wait for each other.
+            transaction = AddPartitionsToTxnTransaction(
+                transactional_id=transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                verify_only=not adds,
+                topics=_topics(guards),
+            )
+            self._node.transaction_links.ask(
+                coordinator,
+                CHANNEL,
+                ApiKey.ADD_PARTITIONS_TO_TXN,
+                VERSION,
+                AddPartitionsToTxnRequest(transactions=[transaction]),
+                self._answered(guards),
+            )
 
-    def _send_one(self, coordinator: int, groups: list[list[_Guard]]) -> None:
-        request = AddPartitionsToTxnRequest(
-            transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=guards[0].asker.transactional_id,
-                    producer_id=guards[0].asker.producer_id,
-                    producer_epoch=guards[0].asker.epoch,
-                    verify_only=guards[0].asker.support is not Support.ADDS,
-                    topics=_topics(guards),
-                )
-                for guards in groups
-            ]
-        )
-
+    def _answered(self, guards: list[_Guard]) -> SendContinuation:
         def answered(response: Any, error: str | None) -> None:
-            found: dict[Any, ErrorCode] = {}
-            top = ErrorCode.NETWORK_EXCEPTION if error is not None else ErrorCode(response.error_code)
-            if top is ErrorCode.NONE:
+            codes: dict[tuple[str, int], ErrorCode] = {}
+            missing = ErrorCode.NETWORK_EXCEPTION
+            if error is None:
+                missing = ErrorCode(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
                 for transaction in response.results_by_transaction:
                     for topic in transaction.topic_results:
                         for one in topic.results_by_partition:
-                            key = (transaction.transactional_id, topic.name, one.partition_index)
-                            found[key] = ErrorCode(one.partition_error_code)
-            for guards in groups:
-                for guard in guards:
-                    asker, partition = guard.asker, guard.partition
-                    missing = top or ErrorCode.UNKNOWN_SERVER_ERROR
-                    self._settle(guard, found.get((asker.transactional_id, partition.topic, partition.index), missing))
+                            codes[topic.name, one.partition_index] = ErrorCode(one.partition_error_code)
+            for guard in guards:
+                self._settle(guard, codes.get((guard.partition.topic, guard.partition.index), missing))
 
-        self._node.transaction_links.ask(coordinator, CHANNEL, ApiKey.ADD_PARTITIONS_TO_TXN, VERSION, request, answered)
+        return answered
 
     # --- what came of it ---
 
@@ -226,10 +215,6 @@ class Verification:
         if guard.is_void:
             return KafkaError(ErrorCode.INVALID_TXN_STATE, "the transaction ended before this record came")
         return None
-
-
-def _is_same(one: Asker, other: Asker) -> bool:
-    return one.producer_id == other.producer_id and one.epoch == other.epoch
 
 
 def _topics(guards: list[_Guard]) -> list[AddPartitionsToTxnTopic]:
