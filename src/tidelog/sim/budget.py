@@ -8,7 +8,7 @@ and a loss would say nothing: seeds that go there do not look for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.shape import Shape
@@ -17,9 +17,11 @@ from tidelog.sim.shape import Shape
 class Budget:
     """Who has lost something and is not known to have it again."""
 
-    def __init__(self, cluster: SimulatedCluster, shape: Shape) -> None:
+    def __init__(self, cluster: SimulatedCluster, shape: Shape, failing_disks: Container[int]) -> None:
         self._cluster = cluster
         self._shape = shape
+        self._failing_disks = failing_disks
+        """Nodes that may still give up because of their disks."""
         self._lost: dict[int, None] = {}
         self._for_good: dict[int, None] = {}
 
@@ -63,7 +65,8 @@ class Budget:
         image = self._cluster.newest_image()
         partitions = [partition for _, _, partition in image.partitions()]
         for node_id in list(self._lost):
-            if node_id in self._for_good or not self._cluster.is_running(node_id):
+            is_pending = node_id in self._for_good or node_id in self._failing_disks
+            if is_pending or not self._cluster.is_running(node_id):
                 continue
             held = [partition for partition in partitions if node_id in partition.replicas]
             quorum = self._cluster.process(node_id).node.cluster.quorum

@@ -31,9 +31,9 @@ class Faults:
         self._note = note
         self._busy: set[int] = set()
         """Nodes that something is being done to: one thing at a time."""
-        self._budget = Budget(cluster, shape)
         self.failing_disks: dict[int, None] = {}
         """Nodes whose disk is full or fails: they may give up."""
+        self._budget = Budget(cluster, shape, self.failing_disks)
         self.rotten: dict[tuple[int, str, int], None] = {}
         """Replicas that rot has hit, by node, topic and partition: they may differ from the others."""
         self.is_over = False
@@ -192,6 +192,7 @@ class Faults:
         def mend() -> None:
             self._heal_disk(node_id)
             self._start(node_id)
+            self._later(50, lambda: self.failing_disks.pop(node_id, None))
 
         self._later(fault.duration_ms, mend)
 

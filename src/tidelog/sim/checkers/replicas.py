@@ -88,10 +88,12 @@ class WatermarkWaitsForMinIsr(Checker):
         if leadership is None:
             return
         seen = self._seen.of(process)
-        epoch, high_watermark = seen.get(partition, (-1, -1))
-        seen[partition] = (leadership.epoch, partition.high_watermark)
+        epoch, high_watermark, isr = seen.get(partition, (-1, -1, ()))
+        seen[partition] = (leadership.epoch, partition.high_watermark, leadership.isr)
         wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
-        if epoch == leadership.epoch and partition.high_watermark > high_watermark and len(leadership.isr) < wanted:
+        # One step may bring two changes of the ISR: without a laggard the watermark moves, and then too few are left.
+        in_sync = max(len(isr), len(leadership.isr))
+        if epoch == leadership.epoch and partition.high_watermark > high_watermark and in_sync < wanted:
             raise self.violated(
                 f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
                 f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
