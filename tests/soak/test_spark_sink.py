@@ -31,10 +31,11 @@ def test_kills_on_one_machine(tmp_path: Path, victim: str, step: str, when: str)
         run_with_fault(stage, tmp_path, victim, step, when)
 
 
+@pytest.mark.parametrize("program", ["tests.spark.sink_job", "tests.spark.sink_protocol_job"])
 @pytest.mark.parametrize(("step", "when"), MOMENTS)
-def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str) -> None:
+def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str, program: str) -> None:
     with three_nodes(tmp_path / "cluster") as stage:
-        run_with_fault(stage, tmp_path, "broker", step, when)
+        run_with_fault(stage, tmp_path, "broker", step, when, program=program)
 
 
 # --- a real cluster of Spark ---

@@ -175,18 +175,18 @@ def create_topic(port: int, replicas: int) -> None:
 
 
 class Job:
-    """The query of sink_job.py as a process tree."""
+    """A query as a process tree: that of sink_job.py, or another program."""
 
-    def __init__(self, bootstrap: str, checkpoint: Path, last_batch: int, log: Path, master: str) -> None:
+    def __init__(self, bootstrap: str, checkpoint: Path, last_batch: int, log: Path, program: str, *more: str) -> None:
         self.log = log
         self._out = log.open("ab")
         environment = dict(os.environ) | {
             "PYTHONPATH": os.pathsep.join([str(PROJECT_ROOT), str(PROJECT_ROOT / "src")]),
             "SPARK_LOCAL_DIRS": str(log.parent / "local"),
         }
-        words = [bootstrap, TOPIC, str(checkpoint), TRANSACTIONAL_ID, str(last_batch), master]
+        words = [bootstrap, TOPIC, str(checkpoint), TRANSACTIONAL_ID, str(last_batch), *more]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.sink_job", *words],
+            [sys.executable, "-m", program, *words],
             cwd=PROJECT_ROOT,
             env=environment,
             stdout=self._out,
@@ -221,14 +221,17 @@ def run_with_fault(
     step: str,
     when: str,
     *,
-    master: str = "local[2]",
+    master: str | None = None,
+    program: str = "tests.spark.sink_job",
     batches: int = 3,
     skip: int = 1,
     executors_of: Callable[[], list[int]] | None = None,
 ) -> str:
     """Run the query to its last batch, with one kill on the way; restart what does not restart itself. Its output."""
     log = directory / "job.log"
-    job = Job(stage.bootstrap, directory / "checkpoint", batches - 1, log, master)
+    words = (stage.bootstrap, directory / "checkpoint", batches - 1, log, program)
+    more = () if master is None else (master,)
+    job = Job(*words, *more)
 
     def kill(client: ProxiedClient) -> None:
         if victim == "driver":
@@ -247,7 +250,7 @@ def run_with_fault(
         stage.settle()
         if code != 0:
             assert victim == "driver" or "failed:" in job.text(), job.text()[-4000:]
-            job = Job(stage.bootstrap, directory / "checkpoint", batches - 1, log, master)
+            job = Job(*words, *more)
             assert job.wait() == 0, job.text()[-4000:]
     finally:
         job.kill()

@@ -48,6 +48,8 @@ _OFFSET_FETCH_VERSION = 9
 _STABLE_VERSION = 7
 """The first version of OffsetFetch that can wait for open transactions (KIP-447)."""
 REQUEST_TIMEOUT_MS = 30_000
+_LOST = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
+"""After these nobody knows whether a request was heard."""
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
 """Another process has begun under the same transactional id, or the coordinator gave the transaction up."""
 
@@ -93,7 +95,16 @@ class Transactions:
         )
         if self._last is not None and self._last.protocol == protocol:
             request.producer_id, request.producer_epoch = self._last.producer_id, self._last.epoch
-        answer = self._ask(request)
+        lost: list[KafkaError] = []
+        try:
+            answer = self._ask(request, lost=lost)
+        except KafkaError as error:
+            if error.code not in FENCED or request.producer_id < 0 or not any(one.code in _LOST for one in lost):
+                raise
+            # An answer was lost: the epoch that is newer than ours may be our own, which a coordinator that has just
+            # come back cannot tell. Taking the id over is safe either way, since it ends what is open.
+            request.producer_id = request.producer_epoch = -1
+            answer = self._ask(request)
         self._last = Identity(self.transactional_id, answer.producer_id, answer.producer_epoch, protocol)
         return self._last
 
@@ -147,7 +158,7 @@ class Transactions:
         # An aborted transaction may still have writers that do not know it: the next epoch is taken, not asked for.
         self._last = identity if commit else None
 
-    def _ask(self, request: Message, highest: int | None = None) -> Any:
+    def _ask(self, request: Message, highest: int | None = None, lost: list[KafkaError] | None = None) -> Any:
         return ask_coordinator(
             self._client,
             self.transactional_id,
@@ -156,6 +167,7 @@ class Transactions:
             lambda answer: (answer.error_code,),
             highest=highest,
             timeout_ms=self._timeout_ms,
+            lost=lost,
         )
 
 
@@ -233,10 +245,12 @@ def ask_coordinator(
     timeout_ms: int,
     highest: int | None = None,
     lowest: int = 0,
+    lost: list[KafkaError] | None = None,
 ) -> Any:
     """Ask the coordinator of a group or a transactional id, whoever that is by then, until there is an answer.
 
-    Every request sent through here may be sent twice: the coordinator answers the repetition as it did the first.
+    Every request sent through here may be sent twice: the coordinator answers the repetition as it did the first. What
+    was in the way is added to `lost`.
     """
     deadline = Deadline(timeout_ms)
     while True:
@@ -258,6 +272,8 @@ def ask_coordinator(
         except KafkaError as error:
             if not (error.code.retriable or error.code == ErrorCode.BROKER_NOT_AVAILABLE):
                 raise
+            if lost is not None:
+                lost.append(error)
             deadline.pause(error)
             if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE):
                 client.refresh(deadline=deadline)

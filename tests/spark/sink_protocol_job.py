@@ -1,0 +1,78 @@
+"""The sink's protocol without Spark: batches of numbers, a checkpoint in a file, one process that can be killed.
+
+python -m tests.spark.sink_protocol_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID LAST_BATCH
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.spark.sink_job import ROWS
+from tidelog.client.batches import BatchSender, Chunk
+from tidelog.client.shared_transaction import Identity
+from tidelog.spark.sink_options import SinkOptions
+from tidelog.spark.transactions import (
+    Exclusive,
+    LedgerEntry,
+    TransactionRun,
+    is_written,
+    read_ledger,
+    run_in_transaction,
+)
+from tidelog.wire.batch import Record
+from tidelog.wire.batch_records import encode_record
+from tidelog.wire.murmur2 import partition_for_key
+
+QUERY = "query"
+RECORDS_A_BATCH = 50
+
+
+def main() -> int:
+    bootstrap, topic, checkpoint_text, transactional_id, last_text = sys.argv[1:]
+    checkpoint = Path(checkpoint_text)
+    options = SinkOptions.parse(
+        {"kafka.bootstrap.servers": bootstrap, "topic": topic, "transactionalId": transactional_id}
+    )
+    run = TransactionRun(options, transactional_id)
+    begin = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    for batch_id in range(begin, int(last_text) + 1):
+        identity = run.begin()
+        entry = read_ledger(run.client, transactional_id, options.delivery_timeout_ms)
+        skipped = is_written(entry, batch_id, QUERY, transactional_id, accept_missing=False)
+        if not skipped:
+            job = _job(options, topic, batch_id)
+            ledger = LedgerEntry(batch_id, QUERY, topic)
+            run_in_transaction(run, job, lambda _, ledger=ledger: ledger, identity)  # type: ignore[misc]
+        print(f"batch {batch_id} skipped={skipped}", flush=True)
+        written = checkpoint.with_suffix(".new")
+        written.write_text(str(batch_id + 1))
+        os.replace(written, checkpoint)
+    run.close()
+    return 0
+
+
+def _job(options: SinkOptions, topic: str, batch_id: int):  # type: ignore[no-untyped-def]
+    def write(identity: Identity) -> Exclusive:
+        with options.client() as client:
+            count = len(client.topic(topic).partitions)
+            rows: dict[int, list[bytes]] = {}
+            for number in range(batch_id * ROWS, (batch_id + 1) * ROWS):
+                key = b"%d" % number
+                rows.setdefault(partition_for_key(key, count), []).append(key)
+            sender = BatchSender(client, identity, delivery_timeout_ms=options.delivery_timeout_ms)
+            for partition, keys in rows.items():
+                for start in range(0, len(keys), RECORDS_A_BATCH):
+                    some = keys[start : start + RECORDS_A_BATCH]
+                    records = [Record(each, 1, key, b"value-" + key) for each, key in enumerate(some)]
+                    payload = b"".join(encode_record(record, 0, 1) for record in records)
+                    sender.send((topic, partition), Chunk(payload, len(some), 1, 1, 0))
+            sender.flush()
+        return Exclusive(ROWS, 0, len(rows), (topic,))
+
+    return write
+
+
+if __name__ == "__main__":
+    sys.exit(main())
