@@ -58,7 +58,9 @@ def test_a_rotten_leader_and_then_a_rotten_follower_are_copied_again() -> None:
         with Client(cluster.bootstrap) as client:
             create_topic(client, "rotten", assignments={0: [1, 2]}, configs={"min.insync.replicas": "1"})
         acknowledged: list[bytes] = []
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 2, **RETRY_SETTINGS})
+        producer = Producer(
+            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "linger.ms": 2, **RETRY_SETTINGS}
+        )
 
         def write(values: list[bytes]) -> None:
             for value in values:

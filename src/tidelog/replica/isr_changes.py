@@ -118,6 +118,9 @@ class IsrChanges:
             answer = found.get((partition.topic_id, partition.index))
             if leadership is None or leadership.proposed is None:
                 continue
+            is_newer = answer is not None and answer.partition_epoch > leadership.partition_epoch
+            if partition in self._wanted and not is_newer:
+                continue  # newer metadata has settled what was asked, and something else is proposed since
             if answer is None or answer.error_code != ErrorCode.NONE:
                 leadership.proposed = None
                 partition.advance_high_watermark()

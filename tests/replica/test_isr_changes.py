@@ -1,0 +1,81 @@
+"""Proposals of ISRs: one at a time, and a late answer to one must not take the next with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.errors import ErrorCode
+from tidelog.outbox import Outbox
+from tidelog.replica.isr_changes import IsrChanges
+from tidelog.replica.leadership import Leadership
+from tidelog.wire.messages.alter_partition import (
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    AlterPartitionResponseTopicData,
+)
+
+TOPIC_ID = bytes(15) + b"\x07"
+
+
+class LedPartition:
+    """As much of a partition as a proposal looks at."""
+
+    def __init__(self) -> None:
+        self.topic_id, self.index = TOPIC_ID, 0
+        self.leadership = Leadership(1, 5, 0, lambda _id, _epoch: True)
+        self.leadership.update((1, 2, 3), (1, 2), partition_epoch=4, now_ms=0)
+
+    def advance_high_watermark(self) -> None:
+        """Nothing waits here."""
+
+
+class Controller:
+    """Takes requests and answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, Callable[[Any, str | None], None]]] = []
+
+    def ask(self, _key: int, _version: int, body: Any, then: Callable[[Any, str | None], None]) -> None:
+        self.asked.append((body, then))
+
+    def refuse(self, code: ErrorCode) -> None:
+        """Answer the oldest request."""
+        _, then = self.asked.pop(0)
+        data = AlterPartitionResponsePartitionData(partition_index=0, error_code=code)
+        topic = AlterPartitionResponseTopicData(topic_id=TOPIC_ID, partitions=[data])
+        then(AlterPartitionResponse(topics=[topic]), None)
+
+
+def test_an_answer_that_newer_metadata_has_overtaken_leaves_the_next_proposal_alone() -> None:
+    """Otherwise a follower that has caught up waits for the next round of housekeeping: fifteen seconds."""
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    settled: list[Any] = []
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, settled.append)
+    changes.propose(partition, (1, 2, 3), "first")  # type: ignore[arg-type]
+    outbox.take_effects()
+    assert len(controller.asked) == 1
+    partition.leadership.update((1, 2, 3), (1, 2), partition_epoch=5, now_ms=0)
+    changes.propose(partition, (1, 2, 3), "second")  # type: ignore[arg-type]
+    outbox.take_effects()
+    assert len(controller.asked) == 1, "one at a time"
+    controller.refuse(ErrorCode.INVALID_UPDATE_VERSION)
+    outbox.take_effects()
+    ((request, _),) = controller.asked
+    asked = request.topics[0].partitions[0]
+    assert (asked.partition_epoch, asked.reason) == (5, "second")
+    assert partition.leadership.proposed == (1, 2, 3), "the watermark waits for whoever may join"
+
+
+def test_a_follower_that_was_not_wanted_is_looked_at_again_soon() -> None:
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    settled: list[Any] = []
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, settled.append)
+    changes.propose(partition, (1, 2, 3), "first")  # type: ignore[arg-type]
+    outbox.take_effects()
+    controller.refuse(ErrorCode.INELIGIBLE_REPLICA)
+    outbox.take_effects()
+    assert (partition.leadership.proposed, settled) == (None, [])
+    outbox.now_ms += 1_000
+    outbox.run_due_timers()
+    assert settled == [partition]
