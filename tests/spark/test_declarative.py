@@ -20,8 +20,8 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "declarative"
 
 
 def run_pipeline(project: Path) -> None:
-    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--conf"]
-    command += ["spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
+    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--spec", "local.yml"]
+    command += ["--conf", "spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         command, cwd=project, capture_output=True, text=True, timeout=600, check=False, env=environment
@@ -33,9 +33,9 @@ def run_pipeline(project: Path) -> None:
 def test_the_project_lands_and_tells(spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path) -> None:
     topic, project = make_topic(partitions=2), tmp_path / "declarative"
     shutil.copytree(EXAMPLE, project)
-    spec = project / "spark-pipeline.yml"
-    text = spec.read_text().replace("127.0.0.1:9092", node.bootstrap).replace("topics: orders", f"topics: {topic}")
-    spec.write_text(text)
+    text = (project / "spark-pipeline.yml").read_text().replace("STORAGE", f"file://{project}/storage")
+    text = text.replace("127.0.0.1:9092", node.bootstrap).replace("topics: orders", f"topics: {topic}")
+    (project / "local.yml").write_text(text)
     for turn in range(2):
         confluent.produce_all(
             node, topic, [Record(None, b"%d-%d" % (turn, each), 1) for each in range(50)], partition=turn
