@@ -402,24 +402,30 @@ class World:
 
     def _deliver(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
         """Let something arrive after a drawn delay, in the connection's order, unless the route keeps it back."""
-        route = self.network.get(link.key)
-        extra_ms = 0 if route is None else route.extra_delay_ms
-        link.last_at_ms = max(link.last_at_ms, self.now_ms + self._delay_ms() + extra_ms)
+        get_route = self.network.get
+        route = get_route(link.key)
+        at_ms = self.now_ms + self._delay_ms() + (0 if route is None else route.extra_delay_ms)
+        link.last_at_ms = at_ms = max(link.last_at_ms, at_ms)
 
-        def pass_on() -> None:
-            if message is None or link.open:
+        def arrive() -> None:
+            if message is not None and not link.open:
+                return
+            route = get_route(link.key)
+            if route is None or (route.is_open and not route.waiting):
                 if message is not None and self.on_message is not None:
                     self.on_message(message)
                 action()
+            else:
+                route.waiting.append((lambda: self._pass_on(link, action, message), message))
 
-        def arrive() -> None:
-            route = self.network.get(link.key)
-            if route is None or (route.is_open and not route.waiting):
-                pass_on()
-            elif message is None or link.open:
-                route.waiting.append((pass_on, message))
+        self.at(at_ms, arrive)
 
-        self.at(link.last_at_ms, arrive)
+    def _pass_on(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
+        """Let something go on that a route had kept back."""
+        if message is None or link.open:
+            if message is not None and self.on_message is not None:
+                self.on_message(message)
+            action()
 
     def close(self, connection: Connection, by: Process | None) -> None:
         """One end closes: what was in flight is lost, and the other end is told over the network."""

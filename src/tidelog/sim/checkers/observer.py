@@ -54,14 +54,16 @@ class Observer:
         known = life.replicas
         for partition in node.replicas.partitions.values():
             leadership = partition.leadership
-            now = (
-                partition.high_watermark,
-                partition.leader_epoch,
-                None if leadership is None else leadership.isr,
-                partition.role,
-            )
-            if known.get(partition) != now:
-                known[partition] = now
+            isr = None if leadership is None else leadership.isr
+            before = known.get(partition)
+            if (
+                before is None
+                or before[0] != partition.high_watermark
+                or before[1] != partition.leader_epoch
+                or before[2] != isr
+                or before[3] is not partition.role
+            ):
+                known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role)
                 for checker in self._on_replica:
                     checker.replica_changed(process, partition)
 
