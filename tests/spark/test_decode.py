@@ -207,7 +207,12 @@ def test_large_answers_become_several_arrow_batches(monkeypatch: pytest.MonkeyPa
 def test_few_records_need_nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new worker would pay a second for loading it, which a small batch of a stream must not."""
     monkeypatch.setattr(decode, "_kernels", None)
+    monkeypatch.setattr(decode, "_decoded_records", 0)
     assert decode.kernels(10).NAME == "numpy"
+    monkeypatch.setattr(decode, "_decoded_records", decode.USED_TO_RECORDS)
+    assert decode.kernels(10).NAME == "numba", "a worker that goes on and on is worth it"
+    monkeypatch.setattr(decode, "_kernels", None)
+    monkeypatch.setattr(decode, "_decoded_records", 0)
     assert decode.kernels(decode.MANY_RECORDS).NAME == "numba"
     assert decode.kernels(10).NAME == "numba", "loaded once, it serves everyone"
 

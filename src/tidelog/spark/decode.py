@@ -26,16 +26,19 @@ Aborted = Iterable[tuple[int, int]]
 
 MAX_ARROW_BATCH_BYTES = 16 * 1024 * 1024
 """Keys and values in one Arrow batch. The JVM holds a batch outside its heap, once or twice."""
-MANY_RECORDS = 100_000
-"""From here on loading the compiled loops pays; they take more than a second in a new process."""
+MANY_RECORDS = 500_000
+"""From here on loading the compiled loops pays in the first query; it takes more than a second in a new process."""
+USED_TO_RECORDS = 200_000
+"""A process that has decoded so many will go on: the compiled loops pay in what comes next."""
 
 _kernels: Any = None
+_decoded_records = 0
 
 
 def kernels(expected_records: int) -> Any:
     """The compiled loops where they are loaded already or worth loading, else those of numpy."""
     global _kernels  # noqa: PLW0603 - loaded once a process
-    if _kernels is None and expected_records >= MANY_RECORDS:
+    if _kernels is None and (expected_records >= MANY_RECORDS or _decoded_records >= USED_TO_RECORDS):
         try:
             from tidelog.spark import decode_kernels
 
@@ -216,6 +219,8 @@ class Decoder:
                     *records.arrays(),
                 )
                 if found >= 0:
+                    global _decoded_records  # noqa: PLW0603 - of this process
+                    _decoded_records += found
                     records.cut(found)
                     return records
                 bad = int(np.searchsorted(np.cumsum(counts), -found))

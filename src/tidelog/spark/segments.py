@@ -92,11 +92,14 @@ class PiecesPartition(InputPartition):
 
     piece: Piece
     aborted: tuple[tuple[int, int, int], ...]
+    share_bytes: int
+    """How much of the query a core will see."""
 
-    def __init__(self, piece: Piece, aborted: tuple[tuple[int, int, int], ...]) -> None:
+    def __init__(self, piece: Piece, aborted: tuple[tuple[int, int, int], ...], share_bytes: int) -> None:
         super().__init__(None)
         self.piece = piece
         self.aborted = aborted
+        self.share_bytes = share_bytes
 
 
 class SegmentsReader(DataSourceReader):
@@ -120,7 +123,7 @@ class SegmentsReader(DataSourceReader):
         for folder, end_offset in plans:
             aborted, end_offset = self._committed(folder, end_offset)
             pieces = plan_pieces(folder, end_offset, piece_bytes, only)
-            tasks += [PiecesPartition(piece, aborted) for piece in pieces]
+            tasks += [PiecesPartition(piece, aborted, total // max(self.parallelism, 1)) for piece in pieces]
         return tasks
 
     def _committed(self, folder: LogFolder, end_offset: int) -> tuple[tuple[tuple[int, int, int], ...], int]:
@@ -139,7 +142,7 @@ class SegmentsReader(DataSourceReader):
         piece = partition.piece
         path = Path(piece.path)
         decoder = self._decoder(
-            {"topic": piece.topic, "partition": piece.partition, "path": piece.path}, piece.size // 100, path
+            {"topic": piece.topic, "partition": piece.partition, "path": piece.path}, partition.share_bytes // 500, path
         )
         with SegmentBytes(path, piece.start, piece.end) as data:
             reached = 0

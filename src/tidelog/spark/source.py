@@ -65,7 +65,7 @@ def read_ranges(options: SourceOptions, schema: StructType, partition: InputPart
         decoder = Decoder(
             arrow_schema,
             {"topic": wanted.topic, "partition": wanted.partition},
-            expected_records=wanted.size,
+            expected_records=partition.share,
             read_committed=options.client.read_committed,
             check_crcs=options.client.check_crcs,
         )

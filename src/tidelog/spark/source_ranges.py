@@ -23,10 +23,13 @@ class RangesPartition(InputPartition):
     """What one task reads: one range or several small ones."""
 
     ranges: tuple[OffsetRange, ...]
+    share: int
+    """How many records of the query a core will see, of which this task's are a part."""
 
-    def __init__(self, ranges: tuple[OffsetRange, ...]) -> None:
+    def __init__(self, ranges: tuple[OffsetRange, ...], share: int) -> None:
         super().__init__(None)
         self.ranges = ranges
+        self.share = share
 
 
 def plan_tasks(
@@ -45,8 +48,8 @@ def plan_tasks(
         piece = min(piece, max_records)
     pieces = [part for each in wanted for part in _split(each, piece)]
     if min_partitions is not None or max_records is not None:
-        return [RangesPartition((each,)) for each in pieces]
-    return _share(pieces)
+        return [RangesPartition((each,), total // max(parallelism, 1)) for each in pieces]
+    return _share(pieces, total // max(parallelism, 1))
 
 
 def _split(whole: OffsetRange, piece: int) -> list[OffsetRange]:
@@ -59,7 +62,7 @@ def _split(whole: OffsetRange, piece: int) -> list[OffsetRange]:
     ]
 
 
-def _share(pieces: Sequence[OffsetRange]) -> list[RangesPartition]:
+def _share(pieces: Sequence[OffsetRange], share: int) -> list[RangesPartition]:
     """Small ranges that stand beside each other in one task: a task costs more than a few thousand records."""
     tasks: list[list[OffsetRange]] = []
     size = SHARED_TASK
@@ -69,4 +72,4 @@ def _share(pieces: Sequence[OffsetRange]) -> list[RangesPartition]:
             size = 0
         tasks[-1].append(each)
         size += each.size
-    return [RangesPartition(tuple(task)) for task in tasks]
+    return [RangesPartition(tuple(task), share) for task in tasks]
