@@ -65,9 +65,12 @@ def test_spark_submit_takes_the_file_of_a_pipeline(tmp_path: Path) -> None:
     command = [str(submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false", land.__file__]
     command += ["--bootstrap", "127.0.0.1:1", "--topics", "x", "--path", str(tmp_path / "lake"), "--format", "parquet"]
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    answer = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False, env=environment
+    )
     assert answer.returncode == 1, answer.stderr
-    assert re.search(r"^land: no broker of 127\.0\.0\.1:1 could be reached for 10 s", answer.stderr, re.MULTILINE)
+    # spark-submit puts all that a Python program prints on its own standard output.
+    assert re.search(r"^land: no broker of 127\.0\.0\.1:1 could be reached for 10 s", answer.stdout, re.MULTILINE)
 
 
 def test_missing_jars_are_one_line_that_says_what_to_do(
