@@ -13,6 +13,7 @@ from benchmarks.figures.groups import GroupRead, Rebalance
 from benchmarks.figures.idle_partitions import IdlePartitions
 from benchmarks.figures.latency import Latency
 from benchmarks.figures.memory import Memory
+from benchmarks.figures.spark_land import SparkLand
 from benchmarks.figures.spark_sink import SparkSink
 from benchmarks.figures.start_up import StartUp
 from benchmarks.figures.throughput import Throughput
@@ -38,4 +39,5 @@ BENCHMARKS: tuple[AnyBenchmark, ...] = (
     ClusterPartitions,
     ClusterGrowth,
     SparkSink,
+    SparkLand,
 )
