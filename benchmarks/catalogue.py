@@ -15,6 +15,7 @@ from benchmarks.figures.latency import Latency
 from benchmarks.figures.memory import Memory
 from benchmarks.figures.spark_land import SparkLand
 from benchmarks.figures.spark_sink import SparkSink
+from benchmarks.figures.spark_source import SparkSource
 from benchmarks.figures.start_up import StartUp
 from benchmarks.figures.throughput import Throughput
 from benchmarks.figures.transactions import Transactions
@@ -38,6 +39,7 @@ BENCHMARKS: tuple[AnyBenchmark, ...] = (
     Compaction,
     ClusterPartitions,
     ClusterGrowth,
+    SparkSource,
     SparkSink,
     SparkLand,
 )

@@ -175,6 +175,12 @@ def fetch_jars(python: Path) -> None:
         print("make setup: going on without; land to Delta needs them (tidelog pipeline fetch brings them)", flush=True)
 
 
+def compile_loops(python: Path) -> None:
+    """Compile the loops that decode and encode records for Spark, so that a first query need not; numba keeps them."""
+    loops = "import tidelog.spark.decode_kernels, tidelog.spark.writing_kernels"
+    subprocess.run([str(python), "-c", loops], cwd=ROOT, check=False)  # a query compiles what is missing
+
+
 def main() -> None:
     """Make the environment current; running it again does little."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,6 +195,7 @@ def main() -> None:
     install_tidelog(python)
     install_java(python, arguments.java_home)
     fetch_jars(python)
+    compile_loops(python)
 
 
 if __name__ == "__main__":
