@@ -177,7 +177,7 @@ def fetch_jars(python: Path) -> None:
 
 def compile_loops(python: Path) -> None:
     """Compile the loops that decode and encode records for Spark, so that a first query need not; numba keeps them."""
-    loops = "import tidelog.spark.decode_kernels, tidelog.spark.writing_kernels"
+    loops = "import tidelog.spark.decode_kernels; from tidelog.spark import writing; writing.compile_loops()"
     subprocess.run([str(python), "-c", loops], cwd=ROOT, check=False)  # a query compiles what is missing
 
 

@@ -83,6 +83,13 @@ def encode(
                 yield topic, partition, chunk
 
 
+def compile_loops() -> None:
+    """Encode one row: numba keeps what it compiled for that, and the first task need not wait."""
+    batch = pa.record_batch({"key": pa.array([b"k"]), "value": pa.array([b"v"])})
+    for _ in encode(batch, Plan("any", 0, 1_000, False), lambda _: TopicPlan(1, 1_000), lambda *_: np.int64(0)):
+        pass
+
+
 def partitions_of(
     batch: pa.RecordBatch, plan: Plan, partition_count: int, spread: Callable[[str, int, int], Array]
 ) -> Array:
