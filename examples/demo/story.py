@@ -100,9 +100,11 @@ class Writers:
 
     def finish(self) -> None:
         """Hand over no more, wait for every outcome."""
+        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.communicate(timeout=PATIENCE_S + 30)
-        self._reader.join(PATIENCE_S)
+            self._process.stdin.close()
+        self._process.wait(PATIENCE_S + 30)
+        self._reader.join(PATIENCE_S)  # the last line has the final count
 
     def kill(self) -> None:
         """Whatever happens, it does not outlive the demo."""

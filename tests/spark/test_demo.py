@@ -39,6 +39,7 @@ def test_with_acks_all_a_killed_leader_costs_time_and_no_record(tmp_path: Path) 
     ]
     assert acknowledged == sum(entry.outcome == "acknowledged" for entry in written) > 100
     assert in_log == landed >= acknowledged
+    assert f"producers are done: {acknowledged:,} acknowledged" in said
     assert re.search(r"kill -9 of node \d, which leads orders-\d", said)
     assert "all replicas are in sync again" in said
     for page in ("audit.html", "timeline.html"):
