@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -162,3 +163,43 @@ def test_where_the_others_die_meanwhile_the_damaged_one_leads_again() -> None:
     assert values(stage, 1) == VALUES
     stage.send("p", "events", 0, "after")
     assert stage.wait_until(lambda: stage.unsettled("p") == 0, 20_000)
+
+
+@pytest.mark.parametrize("seed", [69, *range(300, 312)])
+def test_rot_among_kills_and_held_links_loses_nothing(seed: int) -> None:
+    """One replica at a time rots, others come and go, links are held at bad moments (seed 69 once never came back)."""
+    chance = Random(seed)
+    stage = SimulatedStage(seed)
+    stage.start(Plan((1, 2, 3), (9,), {"replica.lag.time.max.ms": "3000"}))
+    configs = {"min.insync.replicas": chance.choice(["1", "2"])}
+    assert stage.create_topic("events", [[1, 2, 3]], configs) == ""
+    stage.add_producer("p", {"acks": "all"})
+    watch_the_isr(stage)
+    for step in range(25):
+        for number in range(chance.randrange(4)):
+            stage.send("p", "events", 0, f"{step}-{number}")
+        deed, node_id = chance.choice(["rot", "rot", "kill", "start", "hold", "heal", "wait"]), chance.choice([1, 2, 3])
+        alive = [one for one in (1, 2, 3) if one in stage.cluster.living()]
+        if deed == "rot" and node_id in alive and isr_of(stage) == {1, 2, 3}:
+            replicas = stage.cluster.process(node_id).node.replicas
+            if ("events", 0) in replicas.partitions:
+                replicas.on_damage(replicas.partitions["events", 0], "found by a test")
+        elif deed == "kill" and len(alive) == 3:
+            stage.kill(node_id)
+        elif deed == "start" and node_id not in alive:
+            stage.start_node(node_id)
+        elif deed == "hold":
+            others = [one for one in (1, 2, 3, 9) if one != node_id]
+            stage.hold(node_id, chance.choice(others), chance.choice(["data", "control"]))
+        elif deed == "heal":
+            stage.heal()
+        stage.wait(chance.choice([1, 5, 20, 100, 500, 2000]))
+    stage.heal()
+    for node_id in (1, 2, 3):
+        if node_id not in stage.cluster.living():
+            stage.start_node(node_id)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2, 3} and not stage.unsettled("p"), 90_000)
+    stage.wait(2_000)
+    stored = values(stage, stage.partition("events", 0).leader)
+    assert [one.value for one in stage.ledger("p") if one.outcome == "acknowledged" and one.value not in stored] == []
+    assert len({stage.log_bytes(node_id, "events", 0) for node_id in (1, 2, 3)}) == 1

@@ -161,7 +161,8 @@ class Broker:
         if replica is None:
             return
         directory_id = partition.directory_of(self.node_id)
-        if replica.directory_id != directory_id and not self._damage.is_copied_anew(replica):
+        is_copied_anew = self._damage.is_copied_anew(replica)
+        if replica.directory_id != directory_id and not is_copied_anew:
             self._assignments.assign(topic.topic_id, index, replica.directory_id)
         before = (replica.leader_id, replica.leader_epoch)
         if partition.leader == self.node_id:
@@ -182,7 +183,9 @@ class Broker:
         directory_id = partition.directory_of(self.node_id)
         elr = partition.eligible_leader_replicas
         for _ in range(2):  # one that is found damaged now may be one that can be copied again at once
-            if not self._damage.may_open(topic.name, topic.topic_id, index, partition.leader, partition.isr, elr):
+            if not self._damage.may_open(
+                topic.name, topic.topic_id, index, directory_id, partition.leader, partition.isr, elr
+            ):
                 return None
             config = self.topic_config(topic.name)
             replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, config)

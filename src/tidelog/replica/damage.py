@@ -3,7 +3,7 @@
     found while it leads, nobody else in sync   KEPT       it goes on with what is whole, until another is in sync
     found otherwise                             GIVEN UP   offline here; the controller is told that it is lost
     found when it was opened                    GIVEN UP   as it never was online
-    GIVEN UP -> copied                          another leads, and neither the ISR nor the ELR has this replica
+    GIVEN UP -> copied                          it is known to be lost, another leads, and neither ISR nor ELR has it
     GIVEN UP -> KEPT                            nobody leads: all others are gone, and what is here is the best there is
 
 The controller is told as Kafka's brokers tell it of a failed disk: the replica lies in the directory that stands for
@@ -77,7 +77,14 @@ class DamagedReplicas:
         self._assign(partition.topic_id, partition.index, LOST_DIRECTORY)
 
     def may_open(
-        self, topic: str, topic_id: bytes, index: int, leader: int, isr: Collection[int], elr: Collection[int]
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        directory_id: bytes,
+        leader: int,
+        isr: Collection[int],
+        elr: Collection[int],
     ) -> bool:
         """Whether a replica may be what the metadata, which is committed, says that it is now."""
         key = (topic, index)
@@ -92,12 +99,17 @@ class DamagedReplicas:
             if partition is not None and leader == node_id and len(isr) > 1:
                 self._give_up(partition)
             return self._standing[key] is Standing.KEPT
-        if leader >= 0 and leader != node_id and node_id not in isr and node_id not in elr:
-            self._discard(key, partition)
-            return True
+        if leader not in (-1, node_id):
+            if directory_id != LOST_DIRECTORY:
+                # Being out of the ISR is not enough: the leader may still propose what it remembers of this replica,
+                # and the controller must know better by then.
+                self._assign(topic_id, index, LOST_DIRECTORY)
+            elif node_id not in isr and node_id not in elr:
+                self._discard(key, partition)
+                return True
+            return False
         if partition is None:
-            others = any(one != node_id for one in isr)
-            if others and (node_id in isr or node_id in elr):
+            if leader == node_id and len(isr) > 1:
                 self._assign(topic_id, index, LOST_DIRECTORY)
             return False
         if leader < 0:
