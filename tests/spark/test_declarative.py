@@ -19,8 +19,8 @@ from tests.support.nodes import Node
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "declarative"
 
 
-def run_pipeline(project: Path) -> None:
-    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--spec", "local.yml"]
+def run_pipeline(project: Path, *words: str) -> None:
+    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--spec", "local.yml", *words]
     command += ["--conf", "spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
@@ -40,7 +40,7 @@ def test_the_project_lands_and_tells(spark: SparkSession, node: Node, make_topic
         confluent.produce_all(
             node, topic, [Record(None, b"%d-%d" % (turn, each), 1) for each in range(50)], partition=turn
         )
-        run_pipeline(project)
+        run_pipeline(project, *(["--refresh", "records"] if turn else []))
         landed = spark.read.parquet(str(project / "spark-warehouse" / "records")).collect()
         assert sorted((row.partition, row.offset) for row in landed) == [
             (partition, offset) for partition in range(turn + 1) for offset in range(50)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pyspark import pipelines as dp
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-import tidelog.spark
+from tidelog.spark.pipelines import declared
 from tidelog.spark.pipelines.values import ValueFormat, accepted, shape
 
-spark = tidelog.spark.register(SparkSession.active())
+spark = declared.session()
 
 
-@dp.table(partition_cols=["topic", "day"])
+@dp.table
 def records() -> DataFrame:
     """Every record of the topics, each once."""
     stream = (

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 from pyspark import pipelines as dp
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-import tidelog.spark
-from tidelog.spark.pipelines import events
+from tidelog.spark.pipelines import declared, events
 
-spark = tidelog.spark.register(SparkSession.active())
+spark = declared.session()
 NOW_MS = int(time.time() * 1000)
 
 
