@@ -161,8 +161,9 @@ def _replay(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"tidelog sim replay: there is no mutant {arguments.mutant!r}{nearest(arguments.mutant, mutants.ALL)}"
         )
-    with nullcontext() if arguments.mutant is None else mutants.ALL[arguments.mutant].put_in():
-        outcome = swarm.run(arguments.seed)
+    mutant = None if arguments.mutant is None else mutants.ALL[arguments.mutant]
+    with nullcontext() if mutant is None else mutant.put_in():
+        outcome = swarm.run(arguments.seed, shape=None if mutant is None else mutant.workload(arguments.seed))
     if arguments.json:
         print_json(
             {"seed": outcome.seed, "finding": outcome.finding, "hash": outcome.trace_hash, "trace": outcome.trace}

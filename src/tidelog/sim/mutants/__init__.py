@@ -63,13 +63,13 @@ def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
     with mutant.put_in():
         for seed in seeds:
             result.seeds += 1
-            outcome = swarm.run(seed)
+            outcome = swarm.run(seed, shape=mutant.workload(seed))
             if outcome.finding:
                 result.checker, result.finding, result.found_by_seed = outcome.checker, outcome.finding, seed
                 break
         result.executed = mutant.executed
     for seed in seeds[: result.seeds] if result.finding else ():
-        without = swarm.run(seed)
+        without = swarm.run(seed, shape=mutant.workload(seed))
         if without.finding:
             result.dirty.append(seed)
     return result

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidelog.sim.shape import Shape, draw
+
 Original = Callable[..., Any]
 Hit = Callable[[], None]
 Patch = tuple[Any, str, Callable[[Original, Hit], Original]]
@@ -20,6 +22,8 @@ class Mutant:
     name: str
     story: str
     patches: Sequence[Patch]
+    workload: Callable[[int], Shape] = draw
+    """What a seed asks for; the swarm's own drawing unless the bug needs a rare order of events."""
     executed: int = 0
     """How often the wrong line ran since it was put in."""
 
@@ -54,15 +58,22 @@ class Hunt:
     """Seeds with a finding although the mutant was out."""
 
     @property
+    def is_misfit(self) -> bool:
+        """The patch itself broke: the code under it has changed, and what was found is the patch, not the bug."""
+        return self.finding.startswith(("TypeError", "AttributeError"))
+
+    @property
     def is_proven(self) -> bool:
         """Found, by running the wrong line, and only with it."""
-        return bool(self.finding) and self.executed > 0 and not self.dirty
+        return bool(self.finding) and self.executed > 0 and not self.dirty and not self.is_misfit
 
     @property
     def complaint(self) -> str:
         """Why it does not count."""
         if self.dirty:
             return f"seeds {self.dirty} have findings without it"
+        if self.is_misfit:
+            return f"it does not fit the code: {self.finding}"
         if not self.executed:
             return "its line was never executed"
         return "" if self.finding else "not found"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.controller.decide import alter_partition
+from tidelog.controller.decide import alter_partition, elections
+from tidelog.controller.decide.decision import Decision
 from tidelog.controller.decide.partition_change import Election, PartitionChanger
+from tidelog.controller.decide.partition_updates import add_change, changer
+from tidelog.controller.entities import NO_LEADER
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.quorum.leadership import Leadership as QuorumLeadership
 from tidelog.replica.partition import Surroundings
@@ -37,6 +40,18 @@ def _preferred_out_of_sync(original: Original, hit: Hit) -> Original:
     return elect
 
 
+def _balanced_anyway(original: Original, hit: Hit) -> Original:
+    def decide_balance(image: Any, context: Any) -> Decision:
+        decision: Decision = original(image, context)
+        for topic, partition_id, partition in image.partitions():
+            if partition.leader != NO_LEADER and partition.replicas[0] not in partition.isr:
+                wanted = changer(image, context, topic, partition_id, partition, election=Election.PREFERRED)
+                add_change(decision, wanted.build(), "leaders are balanced")
+        return decision
+
+    return decide_balance
+
+
 def _without_partition_epoch(original: Original, hit: Hit) -> Original:
     def check_epochs(partition: Any, data: Any, broker_id: int) -> None:
         try:
@@ -50,12 +65,12 @@ def _without_partition_epoch(original: Original, hit: Hit) -> Original:
 
 
 def _any_life_is_eligible(original: Original, hit: Hit) -> Original:
-    def check_members(image: Any, members: list[tuple[int, int]]) -> None:
+    def check_members(image: Any, partition: Any, members: list[tuple[int, int]]) -> None:
         try:
-            original(image, members)
+            original(image, partition, members)
         except KafkaError:
             hit()
-            original(image, [(broker_id, -1) for broker_id, _ in members])
+            original(image, partition, [(broker_id, -1) for broker_id, _ in members])
 
     return check_members
 
@@ -102,7 +117,7 @@ MUTANTS = (
     Mutant(
         "preferred-out-of-sync",
         "a preferred election takes a replica that is not in sync",
-        [(PartitionChanger, "_elect", _preferred_out_of_sync)],
+        [(PartitionChanger, "_elect", _preferred_out_of_sync), (elections, "decide_balance", _balanced_anyway)],
     ),
     Mutant(
         "no-partition-epoch-check",

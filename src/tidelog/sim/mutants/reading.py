@@ -7,6 +7,7 @@ from typing import Any
 from tidelog.node.apis import fetch
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.mutants.base import Hit, Mutant, Original
+from tidelog.sim.mutants.workloads import fast_leader_changes
 from tidelog.storage import Slice
 
 
@@ -71,5 +72,6 @@ MUTANTS = (
         "a leader says where an epoch ends, not of which epoch it speaks: after fast changes logs stay apart "
         "(before KIP-279)",
         [(Partition, "diverging_epoch", _epoch_not_compared)],
+        fast_leader_changes,
     ),
 )

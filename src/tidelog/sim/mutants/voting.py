@@ -14,6 +14,7 @@ from tidelog.quorum.leadership import Leader, Leadership
 from tidelog.quorum.snapshots import Snapshots
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 from tidelog.sim.mutants.base import Hit, Mutant, Original
+from tidelog.sim.mutants.workloads import restless_quorum
 
 
 def _votes_again(original: Original, hit: Hit) -> Original:
@@ -111,6 +112,7 @@ MUTANTS = (
         "committed-by-count",
         "a leader commits what an earlier one left because a majority has it (against Raft §5.4.2)",
         [(Leadership, "update_high_watermark", _counting_commits)],
+        restless_quorum,
     ),
     Mutant(
         "metadata-applied-early",

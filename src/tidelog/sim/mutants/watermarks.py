@@ -55,6 +55,15 @@ def _goes_back(original: Original, hit: Hit) -> Original:
     return advance_high_watermark
 
 
+def _progress_forgotten(original: Original, hit: Hit) -> Original:
+    def update(self: Leadership, replicas: Any, isr: Any, partition_epoch: int, now_ms: int) -> None:
+        if 0 <= self.partition_epoch < partition_epoch:
+            self.followers.clear()
+        original(self, replicas, isr, partition_epoch, now_ms)
+
+    return update
+
+
 def _epoch_start_ignored(original: Original, hit: Hit) -> Original:
     def grown_isr(self: Leadership, broker_id: int, high_watermark: int) -> tuple[int, ...] | None:
         right: tuple[int, ...] | None = original(self, broker_id, high_watermark)
@@ -98,8 +107,8 @@ MUTANTS = (
     ),
     Mutant(
         "watermark-goes-back",
-        "the watermark goes back to what a new leader's followers have told so far",
-        [(Partition, "advance_high_watermark", _goes_back)],
+        "a change of the ISR lets a leader forget what its followers have, and the watermark goes back with it",
+        [(Partition, "advance_high_watermark", _goes_back), (Leadership, "update", _progress_forgotten)],
     ),
     Mutant(
         "epoch-start-ignored",
