@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -202,16 +206,17 @@ class MicroBatchSink:
         is_free = count is not None and count >= parallel and self.columns in (["value"], ["value", "headers"])
 
         def run(identity: Identity) -> Exclusive:
+            books = stage_books(context)
             if self._gathered or is_free:
                 direct = tasks.write_directly(self.options, identity, speculation, parallel if is_free else None)
                 frame = df.coalesce(parallel) if is_free else df
-                results = frame.mapInArrow(direct, tasks.RESULT_COLUMNS)
-            else:
-                writers = max(1, parallel if count is None else min(parallel, count))
-                chunks = df.mapInArrow(tasks.gather(self.options, writers), tasks.CHUNK_COLUMNS)
+                return judge(frame.mapInArrow(direct, tasks.RESULT_COLUMNS).collect(), books)
+            writers = max(1, parallel if count is None else min(parallel, count))
+            with _spool(context) as spool:
+                chunks = df.mapInArrow(tasks.gather(self.options, writers, spool), tasks.CHUNK_COLUMNS)
                 deliver = tasks.deliver(self.options, identity, speculation)
                 results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
-            return judge(results.collect(), stage_books(context))
+                return judge(results.collect(), books)
 
         return run
 
@@ -228,6 +233,18 @@ class MicroBatchSink:
         if not names:
             raise SinkError("an empty batch on a cluster without topics: there is no place for the ledger")
         return names[0]
+
+
+@contextlib.contextmanager
+def _spool(context: Any) -> Iterator[str | None]:
+    """A folder for chunks where all tasks run in this machine's one JVM; None on a cluster, which has no such place."""
+    if re.fullmatch(r"local(\[[^\]]*\])?", context.master) is None:
+        yield None
+        return
+    wanted = (os.environ.get("SPARK_LOCAL_DIRS") or context.getConf().get("spark.local.dir", "")).partition(",")[0]
+    parent = wanted if wanted and os.path.isdir(wanted) else None
+    with tempfile.TemporaryDirectory(prefix="tidelog-sink-", dir=parent, ignore_cleanup_errors=True) as folder:
+        yield folder
 
 
 def by_partition(df: DataFrame, *, bootstrap_servers: str, topic: str) -> DataFrame:

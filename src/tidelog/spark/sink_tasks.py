@@ -27,11 +27,12 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.shared_transaction import Identity
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.spark.sink_options import SinkOptions
+from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
 from tidelog.spark.writing import TopicPlan, encode, partitions_of
 
 CHUNK_COLUMNS = (
     "writer int, source int, number int, topic string, partition int, records int, "
-    "base_timestamp long, max_timestamp long, payload binary"
+    "base_timestamp long, max_timestamp long, payload binary, spooled string"
 )
 _CHUNK_SCHEMA = pa.schema(
     [
@@ -44,6 +45,7 @@ _CHUNK_SCHEMA = pa.schema(
         ("base_timestamp", pa.int64()),
         ("max_timestamp", pa.int64()),
         ("payload", pa.binary()),
+        ("spooled", pa.string()),
     ]
 )
 RESULT_COLUMNS = (
@@ -169,13 +171,18 @@ def writer_of(topic: str, partition: int, writers: int) -> int:
 # --- the tasks ---
 
 
-def gather(options: SinkOptions, writers: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows to chunks, each marked with the task that will deliver it and with its place among its like."""
+def gather(
+    options: SinkOptions, writers: int, spool: str | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows to chunks, each marked with the task that will deliver it and with its place among its like.
+
+    `spool` is a folder that all tasks see: chunks then go through files, else through Spark's shuffle.
+    """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = here().task
         numbers: dict[TopicPartition, int] = {}
-        with options.client() as client:
+        with options.client() as client, SpoolWriter(spool or "") as files:
             topics, spread = Topics(client), spread_evenly(task)
             for batch in _in_good_sizes(batches):
                 rows: list[tuple[Any, ...]] = []
@@ -186,7 +193,8 @@ def gather(options: SinkOptions, writers: int) -> Callable[[Iterable[pa.RecordBa
                         (
                             writer_of(topic, partition, writers),
                             *(task, number, topic, partition, chunk.record_count),
-                            *(chunk.base_timestamp, chunk.max_timestamp, chunk.payload),
+                            *(chunk.base_timestamp, chunk.max_timestamp),
+                            *((chunk.payload, None) if spool is None else (None, files.put(chunk.payload))),
                         )
                     )
                 columns = zip(*rows, strict=True)
@@ -272,13 +280,15 @@ def in_order(batches: Iterable[pa.RecordBatch], compression: int) -> Iterator[tu
     """The chunks of each gathering task and partition in the order they were made, however a shuffle brought them."""
     expected: dict[tuple[int, str, int], int] = {}
     early: dict[tuple[int, str, int], list[tuple[int, Chunk]]] = {}
+    files = SpoolReader()
     for batch in batches:
-        payloads = batch.column(8)
+        payloads, places = batch.column(8), batch.column(9).to_pylist()
         for index, row in enumerate(zip(*(column.to_pylist() for column in batch.columns[:8]), strict=True)):
             _, source, number, topic, partition, records, base, greatest = row
             line = (source, topic, partition)
             waiting = early.setdefault(line, [])
-            payload = memoryview(payloads[index].as_buffer())
+            place = places[index]
+            payload = memoryview(payloads[index].as_buffer()) if place is None else files.get(place)
             heapq.heappush(waiting, (number, Chunk(payload, records, base, greatest, compression)))
             while waiting and waiting[0][0] == expected.get(line, 0):
                 expected[line] = expected.get(line, 0) + 1
