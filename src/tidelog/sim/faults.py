@@ -312,7 +312,10 @@ class Faults:
             network.hold(node_id, other, ("data",))
 
         def end() -> None:
-            if self._cluster.process(node_id).alive:
+            is_alive = self._cluster.process(node_id).alive
+            if is_alive and fault.amount % 3 and self._budget.take(node_id):
+                self._world.power_loss(node_id)
+            elif is_alive:
                 self._world.kill(node_id)
             for other in others:
                 network.release(node_id, other, ("data",))

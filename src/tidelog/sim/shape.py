@@ -6,7 +6,7 @@ Nothing here runs. The same number gives the same shape on every machine, so a s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidelog.outbox import Chance
@@ -34,8 +34,10 @@ FAULT_KINDS = (
     "disk error",
     "rot",
 )
+OFTEN = ("kill", "power loss", "power loss", "strand")
+"""Kinds that get another chance to be among a seed's: most of what can go wrong needs one of these."""
 NETWORK_FAULTS = ("cut", "one-way cut", "hold", "slow")
-ADMIN_ACTIONS = ("create", "delete", "alter", "elect", "reassign", "reassign")
+ADMIN_ACTIONS = ("create", "delete", "alter", "elect", "elect", "elect", "reassign", "reassign")
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Choice = TypeVar("Choice")
 
@@ -175,12 +177,16 @@ def draw(seed: int) -> Shape:
         sorted(
             (
                 AdminShape(chance.below(SAFETY_MS), pick(chance, ADMIN_ACTIONS), chance.bits64())
-                for _ in range(chance.below(7))
+                for _ in range(chance.below(10))
             ),
             key=lambda one: one.at_ms,
         )
     )
     clients = tuple(one.name for one in producers)
+    faults = _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, len(partitions))
+    is_beyond_budget = chance.below(14) == 0
+    if is_beyond_budget:
+        faults = tuple(_losing(one, number, brokers, len(partitions)) for number, one in enumerate(faults))
     return Shape(
         seed,
         brokers,
@@ -190,9 +196,9 @@ def draw(seed: int) -> Shape:
         producers,
         tuple(partitions),
         admin,
-        _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, len(partitions)),
+        faults,
         racks,
-        chance.below(12) == 0,
+        is_beyond_budget,
         chance.below(10) == 0,
         tuple(pick(chance, (0, 20, 150)) for _ in partitions),
         pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
@@ -200,15 +206,16 @@ def draw(seed: int) -> Shape:
 
 
 def _draw_topic(chance: Chance, name: str, brokers: Sequence[int]) -> TopicShape:
-    factor = min(len(brokers), pick(chance, (1, 2, 3, 3, 3)))
+    factor = min(len(brokers), pick(chance, (1, 2, 2, 3, 3, 3, 3)))
     assignment = []
     for _ in range(1 + chance.below(2)):
         rest = list(brokers)
         assignment.append(tuple(rest.pop(chance.below(len(rest))) for _ in range(factor)))
-    least = min(factor, pick(chance, (1, 2, 2, 3)))
+    least = min(factor, pick(chance, (1, 2, 2, 2, 3)))
     flush = 1 if chance.below(6) == 0 else None
     segment_bytes = pick(chance, (2_000, 20_000, 1 << 20))
-    return TopicShape(name, tuple(assignment), least, flush, segment_bytes, chance.below(8) == 0)
+    may_lose = chance.below(6) == 0
+    return TopicShape(name, tuple(assignment), 1 if may_lose else least, flush, segment_bytes, may_lose)
 
 
 def _draw_producer(chance: Chance, name: str, topics: Sequence[TopicShape]) -> ProducerShape:
@@ -221,7 +228,7 @@ def _draw_producer(chance: Chance, name: str, topics: Sequence[TopicShape]) -> P
 
 def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str], partitions: int) -> tuple[Fault, ...]:
     """A swarm: some kinds of fault are left out altogether, so that others come often enough to meet each other."""
-    kinds = [kind for kind in FAULT_KINDS if chance.below(5) < 3] or ["kill"]
+    kinds = [kind for kind in (*FAULT_KINDS, *OFTEN) if chance.below(5) < 3] or ["kill"]
     faults = []
     for _ in range(5 + chance.below(12)):
         kind = pick(chance, kinds)
@@ -243,6 +250,14 @@ def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str], p
             )
         )
     return tuple(sorted(faults, key=lambda one: one.at_ms))
+
+
+def _losing(fault: Fault, number: int, brokers: Sequence[int], partitions: int) -> Fault:
+    """Every other fault of a seed beyond the budget is a power loss of a leader: so the last one in sync is hit too."""
+    if number % 2:
+        return fault
+    place = brokers[number // 2 % len(brokers)]
+    return replace(fault, kind="power loss", places=(place,), aim=number // 2 % partitions)
 
 
 def pick(chance: Chance, options: Sequence[Choice]) -> Choice:
