@@ -166,9 +166,10 @@ class Consumer(Client):
         timestamp: int,
         version: int,
         then: Callable[[ErrorCode, int], None],
+        leader_epoch: int = -1,
     ) -> None:
         """Ask one broker for the latest offset (-1), or for that of a timestamp."""
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=leader_epoch)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
 
         def answered(response: Any) -> None:

@@ -96,14 +96,15 @@ def _majority_of_one(original: Original, hit: Hit) -> Original:
     return majority_end_offset
 
 
-def _dead_are_eligible(original: Original, hit: Hit) -> Original:
+def _any_life_counts(original: Original, hit: Hit) -> Original:
     def init(self: Surroundings, outbox: Any, config: Any, is_eligible: Any) -> None:
-        def anyone(broker_id: int, broker_epoch: int) -> bool:
-            if not is_eligible(broker_id, broker_epoch):
+        def in_any_life(broker_id: int, broker_epoch: int) -> bool:
+            wrong = bool(is_eligible(broker_id, -1))
+            if wrong and not is_eligible(broker_id, broker_epoch):
                 hit()
-            return True
+            return wrong
 
-        original(self, outbox, config, anyone)
+        original(self, outbox, config, in_any_life)
 
     return init
 
@@ -127,7 +128,7 @@ MUTANTS = (
     Mutant(
         "stale-broker-epoch-in-isr",
         "a broker that restarted enters the ISR on what it had before (before KIP-903)",
-        [(alter_partition, "_check_members", _any_life_is_eligible), (Surroundings, "__init__", _dead_are_eligible)],
+        [(alter_partition, "_check_members", _any_life_is_eligible), (Surroundings, "__init__", _any_life_counts)],
     ),
     Mutant(
         "unclean-stop-eligible",

@@ -102,17 +102,18 @@ MUTANTS = (
         "vote-not-flushed",
         "a vote is told before it is on the medium",
         [(Core, "reply", _answers_at_once)],
+        restless_quorum,
     ),
     Mutant(
         "wiped-voter-votes",
         "a voter that lost its disk votes as if it were the same (before KIP-853)",
         [(VoterSet, "is_voter", _directory_ignored), (elections, "is_for_replica", _any_replica_is_meant)],
+        restless_quorum,
     ),
     Mutant(
         "committed-by-count",
         "a leader commits what an earlier one left because a majority has it (against Raft §5.4.2)",
         [(Leadership, "update_high_watermark", _counting_commits)],
-        restless_quorum,
     ),
     Mutant(
         "metadata-applied-early",

@@ -61,10 +61,7 @@ def fast_leader_changes(seed: int) -> Shape:
 
 
 def restless_quorum(seed: int) -> Shape:
-    """Three controllers that lose leadership, power and each other all the time while there is much to decide.
-
-    Raft's figure 8 is among what can happen: a record of an old epoch on a majority, and then a leader without it.
-    """
+    """Three controllers that lose leadership, power, disks and each other all the time while there is much to decide."""
     chance = Chance(seed * 2 + 1)
     shape = draw(seed)
     controllers = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + 3))
@@ -72,7 +69,9 @@ def restless_quorum(seed: int) -> Shape:
     for _ in range(40):
         first = pick(chance, controllers)
         second = pick(chance, [one for one in controllers if one != first])
-        kind = pick(chance, ("kill", "power loss", "isolate", "cut", "one-way cut", "hold", "slow disk", "pause"))
+        kind = pick(
+            chance, ("kill", "power loss", "wipe", "isolate", "cut", "one-way cut", "hold", "slow disk", "pause")
+        )
         places = (first, second) if kind in ("cut", "one-way cut", "hold") else (first,)
         duration_ms = pick(chance, (100, 400, 1_200, 2_500)) + chance.below(300)
         faults.append(Fault(500 + chance.below(SAFETY_MS - 500), kind, places, duration_ms, BOTH, chance.below(1_000)))
