@@ -61,7 +61,7 @@ def fast_leader_changes(seed: int) -> Shape:
 
 
 def restless_quorum(seed: int) -> Shape:
-    """Three controllers that lose leadership, power, disks and each other all the time while there is much to decide."""
+    """Three controllers that lose leadership, power, disks and each other all the time, with much to decide."""
     chance = Chance(seed * 2 + 1)
     shape = draw(seed)
     controllers = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + 3))
