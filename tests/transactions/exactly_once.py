@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -97,7 +98,8 @@ class Feeder:
         )
         self._rate = rate
         self._stopping = threading.Event()
-        self.written: set[tuple[int, int]] = set()
+        self._acknowledged: dict[int, tuple[int | None, int | None]] = {}
+        """Partition and offset of each number, as far as the acknowledgement told: of a repeat it may not."""
         self.failures: list[str] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -110,19 +112,40 @@ class Feeder:
             self._producer.poll(1 / self._rate)
 
     def _delivered(self, error: object, message: Message) -> None:
-        partition, offset = message.partition(), message.offset()
         if error is not None:
             self.failures.append(str(error))
-        elif partition is not None and offset is not None:
-            self.written.add((partition, offset))
+        else:
+            self._acknowledged[int(message.value() or b"")] = (message.partition(), message.offset())
 
-    def finish(self) -> set[tuple[int, int]]:
-        """Write no more; where every record is."""
+    def finish(self) -> dict[int, tuple[int | None, int | None]]:
+        """Write no more; the numbers that are acknowledged, which are all, and where they are said to be."""
         self._stopping.set()
         self._thread.join()
         assert self._producer.flush(120) == 0
         assert not self.failures, self.failures[:3]
-        return self.written
+        return self._acknowledged
+
+
+def read_source(
+    bootstrap: str, acknowledged: dict[int, tuple[int | None, int | None]], timeout_s: float
+) -> set[tuple[int, int]]:
+    """Where every record of `in` is; each number that was acknowledged is there once, and where it was said to be."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for message in _read(bootstrap, SOURCE, len(acknowledged), timeout_s):
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        places.setdefault(int(message.value() or b""), []).append((partition, offset))
+    again = {number: found for number, found in places.items() if len(found) > 1}
+    assert not again, f"written more than once: {list(again.items())[:5]}"
+    assert set(places) == set(acknowledged), f"lost: {sorted(set(acknowledged) - set(places))[:5]}"
+    elsewhere = {
+        number: (told, places[number][0])
+        for number, told in acknowledged.items()
+        if told[1] is not None and told != places[number][0]
+    }
+    assert not elsewhere, f"acknowledged at another place: {list(elsewhere.items())[:5]}"
+    return {place for found in places.values() for place in found}
 
 
 class Outcome:
@@ -158,6 +181,18 @@ class Outcome:
 def read_copies(bootstrap: str, wanted: int, timeout_s: float) -> Outcome:
     """Read `out` from its start, committed records only, until as many as wanted are there and no more come."""
     outcome = Outcome()
+    for message in _read(bootstrap, TARGET, wanted, timeout_s):
+        outcome.place(message)
+        partition, offset, fate = (message.value() or b"").decode().split()
+        if fate == ABORTED:
+            outcome.aborted += 1
+        else:
+            outcome.copies[int(partition), int(offset)] += 1
+    return outcome
+
+
+def _read(bootstrap: str, topic: str, wanted: int, timeout_s: float) -> Iterator[Message]:
+    """Committed records from the start, until as many as wanted came and no more come."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "judge",
@@ -170,21 +205,15 @@ def read_copies(bootstrap: str, wanted: int, timeout_s: float) -> Outcome:
     consumer = Consumer(settings)
     deadline = time.monotonic() + timeout_s
     try:
-        consumer.assign([TopicPartition(TARGET, index, 0) for index in range(PARTITIONS)])
-        quiet = 0
+        consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+        count = quiet = 0
         while quiet < 5 and time.monotonic() < deadline:
             messages = [one for one in consumer.consume(5_000, 0.2) if one.error() is None]
-            for message in messages:
-                outcome.place(message)
-                partition, offset, fate = (message.value() or b"").decode().split()
-                if fate == ABORTED:
-                    outcome.aborted += 1
-                else:
-                    outcome.copies[int(partition), int(offset)] += 1
-            quiet = 0 if messages or len(outcome.copies) < wanted else quiet + 1
+            yield from messages
+            count += len(messages)
+            quiet = 0 if messages or count < wanted else quiet + 1
     finally:
         consumer.close()
-    return outcome
 
 
 def break_something(cluster: LocalCluster, copiers: Watched, kind: str, chance: random.Random) -> str:
@@ -239,7 +268,7 @@ def run(cluster: LocalCluster, directory: Path, duration_s: float, *, seed: int,
                 next_fault = time.monotonic() + every_s
             copiers.look_after()
             time.sleep(0.05)
-        written = feeder.finish()
+        written = read_source(cluster.bootstrap, feeder.finish(), CATCH_UP_S)
         wait_until_read(cluster, copiers, written)
     finally:
         feeder.finish()
