@@ -30,7 +30,7 @@ def jvm() -> Iterator[Any]:
     """A Java with Kafka's client."""
     connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
     jars = [*connector, Path(pyspark.__file__).parent / "jars" / "*"]
-    port, token = launch_gateway(
+    port, token, process = launch_gateway(
         classpath=":".join(map(str, jars)),
         javaopts=[*java.QUICK_START, "-Xmx256m", "-Dlog4j2.level=OFF"],
         java_path=java.java_executable(),
@@ -38,10 +38,13 @@ def jvm() -> Iterator[Any]:
         redirect_stdout=subprocess.DEVNULL,
         redirect_stderr=subprocess.DEVNULL,
         enable_auth=True,
+        return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
     yield gateway.jvm
     gateway.shutdown()
+    process.stdin.close()
+    process.wait(30)
 
 
 def settings(jvm: Any, node: Node, **more: str) -> Any:

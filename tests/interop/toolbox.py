@@ -62,14 +62,14 @@ class Toolbox:
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         self._directory = tempfile.TemporaryDirectory(prefix="toolbox-")
         self._words = tempfile.TemporaryFile()
-        port, token = launch_gateway(
+        port, token, self._process = launch_gateway(
             classpath=java.kafka_class_path(),
             javaopts=[*java.QUICK_START, "-Xmx256m", f"-Dlog4j2.configurationFile={java.TOOL_LOGGING}"],
             java_path=java.java_executable(),
             die_on_exit=True,
             redirect_stdout=subprocess.DEVNULL,
             redirect_stderr=self._words,
-            return_proc=False,
+            return_proc=True,
             enable_auth=True,
         )
         self._gateway = JavaGateway(
@@ -90,6 +90,8 @@ class Toolbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._gateway.shutdown()
+        self._process.stdin.close()
+        self._process.wait(30)
         self._words.close()
         self._directory.cleanup()
 
