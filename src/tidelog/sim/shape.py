@@ -125,6 +125,8 @@ class Shape:
     """How long each consumer waits before it reads on."""
     absent: int = -1
     """The broker that stays away for a while when all is well, to see that the others do not wait for it."""
+    asks_every_ms: int = 0
+    """How often somebody asks for the latest offset of the first partition; 0 when nobody does."""
 
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
@@ -202,6 +204,7 @@ def draw(seed: int) -> Shape:
         chance.below(10) == 0,
         tuple(pick(chance, (0, 20, 150)) for _ in partitions),
         pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
+        pick(chance, (0, 0, 30)),
     )
 
 

@@ -27,6 +27,7 @@ from tidelog.sim.consumer import Consumer, FetchAnswer
 from tidelog.sim.faults import Faults
 from tidelog.sim.liveness import Wishes
 from tidelog.sim.machines import Process
+from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer, ProducerSettings
 from tidelog.sim.shape import SAFETY_MS, AdminShape, ProducerShape, Shape, draw, pick
 from tidelog.wire.api_table import ApiKey
@@ -189,6 +190,11 @@ class _Run:
             consumer.poll_ms = self._shape.poll_ms[number]
             self._history.consumers.append(consumer)
             self._read_on(consumer, topic, index)
+        if self._shape.asks_every_ms:
+            topic, index = self._shape.consumers[0]
+            asker = OffsetAsker(world, "asker", brokers, topic, index)
+            self._history.askers.append(asker)
+            asker.ask_on(self._shape.asks_every_ms)
         begun_ms = world.now_ms
         for wish in self._shape.admin:
             world.at(begun_ms + wish.at_ms, lambda wish=wish: self._administer(wish))  # type: ignore[misc]

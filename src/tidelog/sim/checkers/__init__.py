@@ -6,6 +6,7 @@ from tidelog.sim.checkers.base import Checker, History, Violation
 from tidelog.sim.checkers.clients import (
     AcknowledgedRecordsStay,
     IdempotentLogsHaveNoDuplicate,
+    LatestOffsetsNeverGoBack,
     ReadRecordsStay,
 )
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
@@ -47,6 +48,7 @@ ALL: tuple[type[Checker], ...] = (
     ReplicasAreIdentical,
     AcknowledgedRecordsStay,
     ReadRecordsStay,
+    LatestOffsetsNeverGoBack,
     IdempotentLogsHaveNoDuplicate,
 )
 """Every checker, in the order they look."""

@@ -11,6 +11,7 @@ from tidelog.sim.checkers.replay import Replay
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer
 from tidelog.sim.machines import Process
+from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer
 from tidelog.sim.shape import Shape
 from tidelog.wire.batch import iterate_batches, iterate_records
@@ -32,6 +33,7 @@ class History:
         self.shape = shape
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self.askers: list[OffsetAsker] = []
         self.failing_disks: Container[int] = ()
         """Nodes that may give up, because their disk is full or fails."""
         self.rotten: Container[tuple[int, str, int]] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tidelog.ledger import ACKNOWLEDGED, compare
 from tidelog.sim.checkers.base import Checker
 from tidelog.sim.producer import ALL
@@ -55,6 +57,21 @@ class ReadRecordsStay(Checker):
                 raise self.violated(
                     f"{consumer.name} was shown {len(offsets)} of {len(final)} records of {topic}-{index}"
                 )
+
+
+class LatestOffsetsNeverGoBack(Checker):
+    """Whoever was told that a partition ends at an offset is never told less by a later leader (KIP-207)."""
+
+    def at_end(self) -> None:
+        for asker in self.history.askers:
+            if self.history.shape.may_lose(asker.topic):
+                continue
+            for (before, higher), (leader, offset) in pairwise(asker.told):
+                if offset < higher:
+                    raise self.violated(
+                        f"{asker.topic}-{asker.index}: node {leader} told {offset} as the latest offset, after node "
+                        f"{before} had told {higher}"
+                    )
 
 
 class IdempotentLogsHaveNoDuplicate(Checker):

@@ -37,21 +37,24 @@ class OneLeaderAnEpoch(Checker):
 
 
 class WatermarkWithinInSyncLogs(Checker):
-    """When a leader's watermark or ISR moves, every replica it counts on has the records below the watermark."""
+    """When a leader's watermark or ISR moves, every replica it counts on has the records below the watermark.
+
+    Nobody's watermark is ever beyond its own log.
+    """
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._seen = Lives()
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
+        if partition.high_watermark > partition.log.log_end_offset:
+            raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
         leadership = partition.leadership
         if leadership is None:
             return
         seen = self._seen.of(process)
         before = seen.get(partition)
         seen[partition] = leadership.epoch
-        if partition.high_watermark > partition.log.log_end_offset:
-            raise self.violated(f"{partition}: the watermark of node {process.host.name} is beyond its own log")
         if before == leadership.epoch:
             self._look(process.host.name, partition, leadership)
 

@@ -24,8 +24,9 @@ def _follower_reads_to_the_end(original: Original, hit: Hit) -> Original:
 
 def _cut_slice_is_sent(original: Any, hit: Hit) -> Any:
     def valid(self: Slice) -> bool:
-        if not original.fget(self):
-            hit()
+        if original.fget(self) or self.file.generation < 0:  # below: of a process that is gone, which sends nothing
+            return self.file.generation >= 0
+        hit()
         return True
 
     return property(valid)

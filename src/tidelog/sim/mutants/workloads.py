@@ -38,7 +38,7 @@ def fast_leader_changes(seed: int) -> Shape:
     at_ms = 1_000
     while at_ms < SAFETY_MS - 8_000:
         # The first leader goes with records that the other has not; the other leads alone, and goes before it is back.
-        faults.append(Fault(at_ms, "strand", (1,), 3_500 + chance.below(1_000), BOTH, 1, 0))
+        faults.append(Fault(at_ms, "strand", (1,), 3_500 + chance.below(1_000), BOTH, 3, 0))
         at_ms += 2_800 + chance.below(1_500)
         faults.append(Fault(at_ms, "kill", (2,), 4_000 + chance.below(2_000), BOTH, 1, 0))
         at_ms += 5_000 + chance.below(3_000)
