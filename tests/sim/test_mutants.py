@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tidelog.sim import mutants, swarm
+from tidelog.sim.budget import Budget
+from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.mutants.base import Hunt
 from tidelog.sim.mutants.workloads import fast_leader_changes, restless_quorum
 from tidelog.sim.shape import Shape
@@ -45,3 +47,11 @@ def test_a_named_workload_is_clean_and_changes_leaders(workload: Callable[[int],
     assert not outcome.finding
     changes = outcome.seen["leader-elected"] if workload is fast_leader_changes else outcome.seen["controller change"]
     assert changes >= 3
+
+
+def test_the_budget_takes_nothing_while_nobody_alive_knows_where_the_replicas_are() -> None:
+    shape = next(one for one in map(fast_leader_changes, range(300_000, 300_100)) if not one.is_beyond_budget)
+    cluster = SimulatedCluster(shape.seed, settings=shape.settings, brokers=(1, 2), controllers=(11,))
+    cluster.start_all()
+    assert cluster.newest_image().topic("t0") is None
+    assert not Budget(cluster, shape, ()).take(1)

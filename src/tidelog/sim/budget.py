@@ -32,6 +32,8 @@ class Budget:
         voters = self._voters()
         if node_id in voters and len(lost & voters) * 2 >= len(voters):
             return False
+        if not self._shape.is_beyond_budget and not self._knows_topics():
+            return False  # those who know where the replicas are happen to be away
         if not self._shape.is_beyond_budget and any(
             node_id in replicas and len(lost & set(replicas)) > most for replicas, most in self._partitions()
         ):
@@ -42,6 +44,10 @@ class Budget:
     def keep(self, node_id: int) -> None:
         """What this node lost is not known to itself, so it counts for good."""
         self._for_good[node_id] = None
+
+    def _knows_topics(self) -> bool:
+        image = self._cluster.newest_image()
+        return all(image.topic(topic.name) is not None for topic in self._shape.topics if not topic.may_lose)
 
     def _partitions(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Replicas of each partition whose records must stay, and how many of them may lose bytes at once."""
