@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
+from tidelog.controller.entities import RECOVERING, Partition
 from tidelog.sim import mutants, swarm
 from tidelog.sim.budget import Budget
+from tidelog.sim.checkers import History, Violation
+from tidelog.sim.checkers.decisions import DecisionsFollowTheRules
+from tidelog.sim.checkers.replay import Change
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.mutants.base import Hunt
 from tidelog.sim.mutants.workloads import fast_leader_changes, restless_quorum
@@ -55,3 +60,19 @@ def test_the_budget_takes_nothing_while_nobody_alive_knows_where_the_replicas_ar
     cluster.start_all()
     assert cluster.newest_image().topic("t0") is None
     assert not Budget(cluster, shape, ()).take(1)
+
+
+@pytest.mark.parametrize(("registered", "is_right"), [(frozenset({2}), True), (frozenset[int](), False)])
+def test_the_last_known_leader_may_lead_when_the_only_eligible_one_came_back_with_less(
+    registered: frozenset[int], is_right: bool
+) -> None:
+    directories = (bytes(16), bytes(16))
+    before = Partition((4, 2), directories, (), -1, 8, 19, eligible_leader_replicas=(2,), last_known_elr=(4,))
+    after = Partition((4, 2), directories, (4,), 4, 9, 20, RECOVERING)
+    cluster = SimulatedCluster(1, settings={}, brokers=(1, 2), controllers=(11,))
+    cluster.start_all()
+    history = History(cluster, fast_leader_changes(300_000))
+    history.replay.changes.append(Change(0, 1, "t0", 0, before, after, 2, registered, False))
+    checker = DecisionsFollowTheRules(history)
+    with nullcontext() if is_right else pytest.raises(Violation, match="neither in sync nor eligible"):
+        checker.metadata_changed(cluster.process(1))

@@ -39,9 +39,9 @@ class DecisionsFollowTheRules(Checker):
         may_be_unclean = change.topic in self.history.asked_unclean or any(
             one.may_lose for one in self.history.shape.topics if one.name == change.topic
         )
-        was_last_known = (
-            before.last_known_elr == (after.leader,) and not before.isr and not before.eligible_leader_replicas
-        )
+        # Whoever came back with less in this very change was in sync or eligible before it, and is neither now.
+        counted_on = {*before.isr, *before.eligible_leader_replicas} - {*change.registered}
+        was_last_known = before.last_known_elr == (after.leader,) and not counted_on
         if not may_be_unclean and not was_last_known:
             return f"node {after.leader} leads although it was neither in sync nor eligible"
         if after.isr != (after.leader,) or after.leader_recovery_state != RECOVERING:
