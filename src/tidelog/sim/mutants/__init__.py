@@ -28,7 +28,6 @@ NOT_FOUND_YET = frozenset(
         "epoch-start-ignored",
         "follower-serves-past-watermark",
         "slice-sent-after-truncation",
-        "producers-forgotten-on-restart",
         "log-kept-before-leader-start",
         "old-files-read-again",
         "vote-not-flushed",
