@@ -33,7 +33,7 @@ NOT_FOUND_YET = frozenset(
         "vote-not-flushed",
     )
 )
-"""Mutants that no hunt has found; hunted only when named. `docs/simulation.md` says what is known of why."""
+"""Mutants that no hunt has found; hunted only when named. `docs/simulation.md` says what is probably missing."""
 PROVEN = tuple(name for name in ALL if name not in NOT_FOUND_YET)
 
 
