@@ -23,8 +23,9 @@ SUBCOMMANDS = {
     "brokers": ["list"],
     "quorum": ["describe"],
     "elect": ["preferred", "unclean"],
-    "reassign": ["start", "list", "cancel"],
-    "sim": ["run", "replay", "mutants"],
+    "reassign": ["start", "list", "cancel", "verify"],
+    "sim": ["run", "replay", "mutants", "speed"],
+    "pipeline": ["land", "audit", "replicas", "timeline", "mirror", "fetch"],
     "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
 }
 EVERYTHING = [[name] for name in COMMANDS] + [[name, sub] for name, subs in SUBCOMMANDS.items() for sub in subs]
