@@ -89,26 +89,37 @@ def list_transactions(client: Client, filters: Filters | None = None) -> list[Tr
         duration_filter=filters.min_duration_ms,
         transactional_id_pattern=filters.pattern,
     )
-    found = []
-    for broker_id in sorted(client.refresh().brokers):
-        deadline = Deadline(client.timeout_ms)
-        while True:
-            answer = client.ask(request, broker_id=broker_id, timeout_ms=deadline.remaining_ms)
-            try:
-                raise_for(answer.error_code)
-            except KafkaError as error:
-                if error.code not in _MOVING:
-                    raise
-                deadline.pause(error)
-                continue
-            break
-        if answer.unknown_state_filters:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no state {', '.join(answer.unknown_state_filters)}")
-        found += [
-            TransactionListing(one.transactional_id, one.transaction_state, one.producer_id, broker_id)
-            for one in answer.transaction_states
-        ]
-    return sorted(found)
+    deadline = Deadline(client.timeout_ms)
+    while True:
+        try:
+            brokers = sorted(client.refresh(deadline=deadline).brokers)
+            return sorted(one for broker_id in brokers for one in _listed_by(client, broker_id, request, deadline))
+        except KafkaError as error:
+            # One has just left, and those it looked after are looked after by others, perhaps by one asked before.
+            if error.code != ErrorCode.BROKER_NOT_AVAILABLE:
+                raise
+            deadline.pause(error)
+
+
+def _listed_by(
+    client: Client, broker_id: int, request: ListTransactionsRequest, deadline: Deadline
+) -> list[TransactionListing]:
+    while True:
+        answer = client.ask(request, broker_id=broker_id, timeout_ms=deadline.remaining_ms)
+        try:
+            raise_for(answer.error_code)
+        except KafkaError as error:
+            if error.code not in _MOVING:
+                raise
+            deadline.pause(error)
+            continue
+        break
+    if answer.unknown_state_filters:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no state {', '.join(answer.unknown_state_filters)}")
+    return [
+        TransactionListing(one.transactional_id, one.transaction_state, one.producer_id, broker_id)
+        for one in answer.transaction_states
+    ]
 
 
 def coordinator_of(client: Client, transactional_id: str, deadline: Deadline | None = None) -> int:
