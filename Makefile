@@ -60,6 +60,7 @@ bench: setup ## measure, side by side with Apache Kafka
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: setup ## the long tests: MINUTES=60
+	@$(BIN)/python tools/fetch_kafka.py
 	@TIDELOG_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest tests/soak $(ARGS)
 
 interop: setup ## the tests with Apache Kafka's own programs

@@ -46,6 +46,9 @@ def main() -> int:
         # Not to standard error: while Spark starts, that is the file of its log.
         screen.put(f"make demo: {failure} (Spark's log: {out / 'spark.log'})", "bad")
         return 1
+    except Exception as error:
+        screen.put(f"make demo: {type(error).__name__}: {error} (Spark's log: {out / 'spark.log'})", "bad")
+        return 1
     except KeyboardInterrupt:
         screen.put("stopped; no process is left behind")
         return 130

@@ -41,7 +41,8 @@ def jvm() -> Iterator[Any]:
         return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
-    yield gateway.jvm
+    with java.plain_errors():
+        yield gateway.jvm
     gateway.shutdown()
     process.stdin.close()
     process.wait(30)

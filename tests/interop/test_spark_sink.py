@@ -28,24 +28,14 @@ def node() -> Iterator[Node]:
         yield started
 
 
-FAULTS = [
-    ("driver", "ledger", "after"),
-    ("driver", "end", "after"),
-    ("executor", "write", "before"),
-    ("executor", "write", "after"),
-    ("broker", "end", "before"),
-]
-
-
-@pytest.mark.parametrize(("victim", "step", "when"), FAULTS)
+@pytest.mark.parametrize(("victim", "step", "when"), [("driver", "end", "after"), ("broker", "end", "before")])
 def test_kills_under_spark_lose_and_duplicate_nothing(tmp_path: Path, victim: str, step: str, when: str) -> None:
     with one_node(KafkaNode, tmp_path / "node") as stage:
         run_with_fault(stage, tmp_path, victim, step, when)
 
 
 @pytest.mark.parametrize(("step", "when"), MOMENTS)
-@pytest.mark.parametrize("victim", ["driver", "broker"])
-def test_kills_at_every_step_lose_and_duplicate_nothing(tmp_path: Path, victim: str, step: str, when: str) -> None:
-    """The protocol by itself, in one process in place of Spark's."""
+def test_a_driver_killed_at_any_step_loses_and_duplicates_nothing(tmp_path: Path, step: str, when: str) -> None:
+    """The protocol by itself, in one process in place of Spark's; brokers that are killed come with the long tests."""
     with one_node(KafkaNode, tmp_path / "node") as stage:
-        run_with_fault(stage, tmp_path, victim, step, when, program="tests.spark.sink_protocol_job")
+        run_with_fault(stage, tmp_path, "driver", step, when, program="tests.spark.sink_protocol_job")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.spark.sink_faults import MOMENTS, PROJECT_ROOT, one_node, run_with_fault, three_nodes
 from tests.spark.sink_proxy import descendants
-from tests.support.nodes import TidelogNode
+from tests.support.nodes import KafkaNode, TidelogNode
 from tests.support.ports import free_ports
 from tests.support.processes import wait_until
 
@@ -35,6 +35,13 @@ def test_kills_on_one_machine(tmp_path: Path, victim: str, step: str, when: str)
 @pytest.mark.parametrize(("step", "when"), MOMENTS)
 def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str, program: str) -> None:
     with three_nodes(tmp_path / "cluster") as stage:
+        run_with_fault(stage, tmp_path, "broker", step, when, program=program)
+
+
+@pytest.mark.parametrize("program", ["tests.spark.sink_job", "tests.spark.sink_protocol_job"])
+@pytest.mark.parametrize(("step", "when"), MOMENTS)
+def test_apache_kafka_is_killed(tmp_path: Path, step: str, when: str, program: str) -> None:
+    with one_node(KafkaNode, tmp_path / "node") as stage:
         run_with_fault(stage, tmp_path, "broker", step, when, program=program)
 
 

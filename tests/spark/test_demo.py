@@ -28,8 +28,8 @@ def test_with_acks_all_a_killed_leader_costs_time_and_no_record(tmp_path: Path) 
     numbers = re.search(
         r"acknowledged ([\d,]+) · in the log ([\d,]+) · landed ([\d,]+) · lost 0 · duplicated 0 ·", said
     )
+    assert code == 0, f"exit code {code}\n{said}"
     assert re.search(r"unavailable for [\d,]+ ms", said), said
-    assert code == 0, said
     assert numbers is not None, said
     acknowledged, in_log, landed = (int(each.replace(",", "")) for each in numbers.groups())
     written = [

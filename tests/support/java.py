@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+import py4j.java_gateway
+import py4j.protocol
+import pytest
 
 from tools import fetch_kafka
 
@@ -39,6 +44,16 @@ def java_executable() -> str:
 def kafka_class_path() -> str:
     """The jars of Apache Kafka, fetched when they are missing."""
     return str(fetch_kafka.fetch(fetch_kafka.cache_directory()) / "*")
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Errors of Java as py4j raises them: PySpark, once used in a process, replaces that by a way of its own that needs
+    a running Spark.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
+        yield
 
 
 class ToolFailed(AssertionError):
