@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.fuzzing import Tally, send_frames
@@ -28,6 +28,14 @@ def make_topics(client: AdminClient, names: tuple[str, ...]) -> dict[str, bytes]
     wait_until(lambda: set(names) <= set(client.list_topics(timeout=20).topics), 20, f"{names} are there")
     described = client.describe_topics(TopicCollection(list(names)))
     return {name: uuid_bytes(future.result(20).topic_id) for name, future in described.items()}
+
+
+def make_internal_topics(node: Node) -> None:
+    """Use a group and a transactional id: frames may ask for coordinators too, and what that makes is no leak."""
+    Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "first"}).init_transactions(20)
+    consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "first"})
+    consumer.commit(offsets=[TopicPartition(HEALTHY_TOPIC, 0, 0)], asynchronous=False)
+    consumer.close()
 
 
 def uuid_bytes(topic_id: object) -> bytes:
@@ -79,6 +87,7 @@ def fuzz(node: Node, seed: int, frames: int) -> Tally:
     print(f"fuzzing with {how}")
     client = AdminClient({"bootstrap.servers": node.bootstrap})
     make_topics(client, (HEALTHY_TOPIC,))
+    make_internal_topics(node)
     pid = node.running.pid
     total = Tally()
     resident: list[int] = []

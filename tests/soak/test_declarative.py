@@ -8,14 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from tests.clients import confluent
-from tests.clients.conftest import TopicMaker
+from tests.clients.conftest import TopicMaker, make_topic
 from tests.clients.samples import Record
+from tests.spark.conftest import scratch, spark
 from tests.support.nodes import Node
 
+__all__ = ["make_topic", "scratch", "spark"]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "declarative"
 
 
@@ -29,7 +30,6 @@ def run_pipeline(project: Path, *words: str) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-@pytest.mark.slow
 def test_the_project_lands_and_tells(spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path) -> None:
     topic, project = make_topic(partitions=2), tmp_path / "declarative"
     shutil.copytree(EXAMPLE, project)
