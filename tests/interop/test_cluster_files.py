@@ -120,4 +120,4 @@ def test_the_metadata_log_and_its_snapshots_decode(left: Left, toolbox: Toolbox)
         assert "LeaderChange" in log
         epochs = [int(each) for each in re.findall(r"partitionLeaderEpoch: (\d+)", log)]
         assert epochs == sorted(epochs), "the quorum's epochs never go back in the log"
-        assert epochs[-1] == left.quorum_epoch
+        assert epochs[-1] >= left.quorum_epoch  # nodes that stop one after the other may elect once more

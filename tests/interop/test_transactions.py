@@ -37,7 +37,7 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
 }
 RECORDS = 100
-COPIED = 2_000
+COPIED = 6_000
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
                 copier = subprocess.Popen(java.tool_command(COPIER, words), stdout=words_said, stderr=words_said)
                 try:
                     while copier.poll() is None:
-                        time.sleep(2)
+                        time.sleep(1)
                         node_id = chance.choice(cluster.node_ids)
                         cluster.kill(node_id)
                         time.sleep(1)
