@@ -31,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
+def ends_with_this_process(folder: Path, command: str) -> bool:
+    """Whether this is the helper that Python keeps beside a process that used a pool, for as long as that process lives."""
+    parent_pid = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    return parent_pid == os.getpid() and "from multiprocessing.resource_tracker import main" in command
+
+
 def processes_of_this_run() -> dict[int, str]:
     """Pid and command line of every other live process that a test has started (Linux; empty elsewhere)."""
     wanted = f"{MARK}={os.environ.get(MARK, '')}".encode()
@@ -40,7 +46,7 @@ def processes_of_this_run() -> dict[int, str]:
         try:
             if pid != os.getpid() and wanted in (folder / "environ").read_bytes().split(b"\0"):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                if command:
+                if command and not ends_with_this_process(folder, command):
                     found[pid] = command
         except OSError:
             continue
