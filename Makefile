@@ -77,9 +77,9 @@ dist-check: dist ## install the wheel alone into an empty environment and run a 
 
 lock: ## pin the newest versions that fit pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra spark --extra console --extra dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements/dev.txt
+		--generate-hashes --no-header --no-emit-index-url --upgrade --quiet --output-file requirements/dev.txt
 	uv pip compile requirements/java.in --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --upgrade --quiet --output-file requirements/java.txt
+		--generate-hashes --no-header --no-emit-index-url --upgrade --quiet --output-file requirements/java.txt
 
 clean: ## remove everything make has made
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info spark-warehouse
