@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def ends_with_this_process(folder: Path, command: str) -> bool:
-    """Whether this is the helper that Python keeps beside a process that used a pool, for as long as that process lives."""
+    """Whether this is the helper that Python keeps beside a process that used a pool, as long as that process lives."""
     parent_pid = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
     return parent_pid == os.getpid() and "from multiprocessing.resource_tracker import main" in command
 
