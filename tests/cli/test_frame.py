@@ -24,6 +24,7 @@ SUBCOMMANDS = {
     "quorum": ["describe"],
     "elect": ["preferred", "unclean"],
     "reassign": ["start", "list", "cancel", "verify"],
+    "scenario": ["list", "run"],
     "sim": ["run", "replay", "mutants", "speed"],
     "pipeline": ["land", "audit", "replicas", "timeline", "mirror", "fetch"],
     "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
@@ -76,6 +77,8 @@ MISTAKES = {
     "chaos link 12 cut": "argument A-B: '12' is not two nodes like 1-2 (see …)",
     "chaos partition 1,/2": "argument 1,2/3: '1,/2' is not groups of nodes like 1,2/3 (see …)",
     "elect unclean": "records can be lost: name the partitions, or say --all",
+    "transactions abort": "give a TRANSACTIONAL-ID, or --topic, --partition and --start-offset together",
+    "transactions find-hanging --partition 0": "--partition needs --topic",
     "events --since never": "argument --since: 'never' is not like 10m, 2026-11-15T10:00:00Z or @milliseconds (see …)",
     "dump nowhere.log": "there is no file nowhere.log",
 }

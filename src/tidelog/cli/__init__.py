@@ -1,6 +1,7 @@
 """The `tidelog` command: one file a command, loaded only when it is asked for.
 
-A command is a module of this package with `SUMMARY`, `EXAMPLES`, `configure(parser)` and `run(arguments) -> exit code`.
+A command is a module of this package with `SUMMARY`, `EXAMPLES`, `configure(parser)` and `run(arguments) -> exit code`;
+where it has subcommands, each of them brings its own `run`.
 """
 
 from __future__ import annotations

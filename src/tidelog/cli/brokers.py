@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect
 from tidelog.cli.output import print_json, table
 from tidelog.cli.status import quorum_role
 
@@ -32,17 +32,11 @@ def configure(parser: Parser) -> None:
     add_json(listed)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog brokers: which command? (see tidelog brokers --help)")
-
-
 def _list(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import list_brokers
     from tidelog.client.query import NodeQueries
 
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         found = list_brokers(client).brokers
     addresses = {broker.broker_id: (broker.host, broker.port) for broker in found}
     queries = NodeQueries(addresses, timeout_ms=min(_NODE_TIMEOUT_MS, arguments.timeout_ms))

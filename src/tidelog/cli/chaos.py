@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, seconds_as_ms, whole_number
+from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand, seconds_as_ms, whole_number
 from tidelog.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -87,11 +87,6 @@ def configure(parser: Parser) -> None:
     for one in made:
         one.add_argument("--dir", default=argparse.SUPPRESS, metavar="DIR", help="the cluster's directory")
         add_json(one)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Each fault brings its own."""
-    raise UsageError("tidelog chaos: which command? (see tidelog chaos --help)")
 
 
 def _process(arguments: argparse.Namespace) -> int:

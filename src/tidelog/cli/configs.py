@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, name_and_value
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, name_and_value
 from tidelog.cli.output import print_json, table
 
 SUMMARY = "describe and alter settings of topics and brokers"
@@ -81,11 +81,6 @@ def configure(parser: Parser) -> None:
     add_json(list_)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog configs: which command? (see tidelog configs --help)")
-
-
 def _resource(arguments: argparse.Namespace) -> tuple[Any, str, str]:
     """Type, name, and what to call it."""
     from tidelog.client.admin import ResourceType
@@ -100,11 +95,10 @@ def _resource(arguments: argparse.Namespace) -> tuple[Any, str, str]:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
     from tidelog.client.admin import describe_configs
 
     kind, name, title = _resource(arguments)
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         found = describe_configs(client, kind, name, keys=arguments.names or None, documentation=arguments.doc)
     missing = set(arguments.names) - {config.name for config in found}
     if missing:
@@ -161,7 +155,6 @@ def _delete(arguments: argparse.Namespace) -> int:
 
 
 def _apply(arguments: argparse.Namespace, changes: list[Any], *, validate_only: bool) -> int:
-    from tidelog.client import Client
     from tidelog.client.admin import alter_configs
 
     names = [name for name, _, _ in changes]
@@ -169,7 +162,7 @@ def _apply(arguments: argparse.Namespace, changes: list[Any], *, validate_only: 
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(f"tidelog configs: {twice} is named twice")
     kind, name, title = _resource(arguments)
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         alter_configs(client, kind, name, changes, validate_only=validate_only)
     if arguments.json:
         done = [{"name": key, "operation": operation.name.lower(), "value": value} for key, operation, value in changes]

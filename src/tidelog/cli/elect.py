@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect
 from tidelog.cli.output import print_json
 from tidelog.cli.places import partitions_at, place, tell_refusals
 from tidelog.errors import ErrorCode
@@ -40,20 +40,14 @@ def configure(parser: Parser) -> None:
         add_json(one)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog elect: preferred or unclean? (see tidelog elect --help)")
-
-
 def _elect(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import elect_leaders
 
     kind = arguments.subcommand
     command = f"tidelog elect {kind}"
     if kind == "unclean" and bool(arguments.places) == arguments.all:
         raise UsageError(f"{command}: records can be lost: name the partitions, or say --all")
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         wanted = partitions_at(client, arguments.places, command)
         outcomes = elect_leaders(client, kind, list(wanted) if arguments.places else None)
     not_needed = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tidelog.errors import ConfigError, CorruptionError, DirectoryError, ErrorCode, KafkaError, TidelogError
 
 if TYPE_CHECKING:
+    from tidelog.client import Client
     from tidelog.config import NodeConfig
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
@@ -126,6 +127,13 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def connect(arguments: argparse.Namespace) -> Client:
+    """A client of the cluster that the options of `add_cluster` name."""
+    from tidelog.client import Client
+
+    return Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms)
+
+
 def positive_integer(text: str) -> int:
     """An argument that counts something."""
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
@@ -198,7 +206,8 @@ def run_command(name: str, words: Sequence[str]) -> int:
         arguments = parser.parse_whole(words)
         if getattr(arguments, "subcommand", None):
             where = f"{where} {arguments.subcommand}"
-        code = int(getattr(arguments, "run", command.run)(arguments))
+        run = arguments.run if "run" in arguments else command.run
+        code = int(run(arguments))
         sys.stdout.flush()
         return code
     except SystemExit as finished:  # argparse after --help

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, describe, whole_number
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect, describe, whole_number
 from tidelog.cli.output import print_json, table
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -74,21 +74,10 @@ def configure(parser: Parser) -> None:
         add_json(subcommand)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog groups: which command? (see tidelog groups --help)")
-
-
-def _connect(arguments: argparse.Namespace) -> Client:
-    from tidelog.client import Client
-
-    return Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms)
-
-
 def _list(arguments: argparse.Namespace) -> int:
     from tidelog.client.groups import list_groups
 
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         found = list_groups(client)
     if arguments.json:
         print_json([one._asdict() for one in found])
@@ -102,7 +91,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         described = [describe_group(client, group) for group in arguments.groups]
     if arguments.json:
         print_json(described)
@@ -216,7 +205,7 @@ def describe_text(group: dict[str, Any]) -> str:
 def _reset(arguments: argparse.Namespace) -> int:
     from tidelog.client import groups
 
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         view = None
         try:
             view = groups.describe_group(client, arguments.group)
@@ -314,7 +303,7 @@ def _delete(arguments: argparse.Namespace) -> int:
     from tidelog.client.groups import delete_group
 
     rows: list[dict[str, Any]] = []
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         for group in arguments.groups:
             try:
                 delete_group(client, group)

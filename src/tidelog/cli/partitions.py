@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, whole_number
 from tidelog.cli.output import print_json, table
 
 if TYPE_CHECKING:
@@ -39,15 +39,8 @@ def configure(parser: Parser) -> None:
     add_json(described)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog partitions: which command? (see tidelog partitions --help)")
-
-
 def _describe(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
-
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         pictures = _pictures(client, arguments.topic, arguments.partition)
     if arguments.json:
         print_json([as_json(one) for one in pictures])

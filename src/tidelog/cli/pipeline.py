@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand
+from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand
 from tidelog.cli.output import print_json
 from tidelog.spark.pipelines import NAMES, jars, load
 from tidelog.spark.pipelines.launch import add_common, run_arguments
@@ -47,8 +47,3 @@ def _fetch(arguments: argparse.Namespace) -> int:
     else:
         print(",".join(found))
     return Exit.OK
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog pipeline: which one? (see tidelog pipeline --help)")

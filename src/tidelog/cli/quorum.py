@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect
 from tidelog.cli.output import print_json, table
 from tidelog.wire.uuids import to_text
 
@@ -30,16 +30,10 @@ def configure(parser: Parser) -> None:
     add_json(described)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog quorum: which command? (see tidelog quorum --help)")
-
-
 def _describe(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import describe_quorum
 
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         answer = describe_quorum(client)
     partition = answer.topics[0].partitions[0]
     states = [*partition.current_voters, *partition.observers]

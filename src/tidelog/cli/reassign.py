@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, positive_integer
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, positive_integer
 from tidelog.cli.output import print_json, table
 from tidelog.cli.places import Place, partitions_at, place, tell_refusals
 from tidelog.errors import ConfigError, TidelogError
@@ -83,19 +83,13 @@ def configure(parser: Parser) -> None:
         add_json(one)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog reassign: which command? (see tidelog reassign --help)")
-
-
 def _start(arguments: argparse.Namespace) -> int:
     from tidelog.cli.throttling import remove_throttle, throttle
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import alter_reassignments
 
     if bool(arguments.plan) == bool(arguments.topic) or bool(arguments.topic) != bool(arguments.brokers):
         raise UsageError("tidelog reassign start: give --plan, or --topic and --brokers")
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         if arguments.plan:
             plan = read_plan(arguments.plan)
             places = [Place(*where) for where in plan]
@@ -144,10 +138,9 @@ def _wait(client: Client, begun: Mapping[TopicPartition, Sequence[int]], timeout
 
 def _verify(arguments: argparse.Namespace) -> int:
     from tidelog.cli.throttling import remove_throttle
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import list_reassignments
 
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         under_way = sorted(list_reassignments(client))
         freed = [] if under_way else remove_throttle(client)
     if arguments.json:
@@ -164,10 +157,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import list_reassignments
 
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         found = list_reassignments(client)
     if arguments.json:
         print_json(
@@ -182,10 +174,9 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
-    from tidelog.client.client import Client
     from tidelog.client.cluster_admin import alter_reassignments, list_reassignments
 
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         if arguments.places:
             named = partitions_at(client, arguments.places, "tidelog reassign cancel")
             # A topic as a whole means what of it is under way; a partition that was named is asked about as it is.

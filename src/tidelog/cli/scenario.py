@@ -48,11 +48,6 @@ def configure(parser: Parser) -> None:
     add_json(playing)
 
 
-def run(_arguments: argparse.Namespace) -> int:
-    """Never called: a subcommand is required."""
-    raise UsageError("tidelog scenario: list or run")
-
-
 def folder() -> Path:
     """Where the scripts are: beside the code when it is installed, at the root of the project otherwise."""
     package = Path(__file__).resolve().parent.parent

@@ -68,11 +68,6 @@ def configure(parser: Parser) -> None:
     add_json(breaking)
 
 
-def run(_arguments: argparse.Namespace) -> int:
-    """Never called: a subcommand is required."""
-    raise UsageError("tidelog sim: run, replay, speed or mutants")
-
-
 def seed_range(text: str) -> range:
     """`A..B`, without B; `A..` goes on until the time is up."""
     first, dots, last = text.partition("..")

@@ -14,6 +14,7 @@ from tidelog.cli.frame import (
     add_cluster,
     add_json,
     add_subcommand,
+    connect,
     describe,
     is_unreachable,
     name_and_value,
@@ -101,11 +102,6 @@ def configure(parser: Parser) -> None:
         add_json(subcommand)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog topics: which command? (see tidelog topics --help)")
-
-
 def _create(arguments: argparse.Namespace) -> int:
     from tidelog.client.admin import create_topic
 
@@ -143,11 +139,9 @@ def _create(arguments: argparse.Namespace) -> int:
 
 def _each(arguments: argparse.Namespace, change: Callable[[Client, str], tuple[dict[str, Any], str]]) -> int:
     """Change each topic and tell of each: a refusal of one neither hides nor stops the others."""
-    from tidelog.client import Client
-
     results = []
     code = Exit.OK
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         for name in arguments.topics:
             try:
                 fields, text = change(client, name)
@@ -166,9 +160,7 @@ def _each(arguments: argparse.Namespace, change: Callable[[Client, str], tuple[d
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
-
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         topics = client.refresh(None).topics
     shown = [topics[name] for name in sorted(topics) if arguments.internal or not topics[name].is_internal]
     if arguments.json:
@@ -182,9 +174,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
-
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         described = _described(client, arguments.topics)
     if arguments.json:
         print_json(described)
@@ -248,7 +238,6 @@ def _describe_text(topic: dict[str, Any]) -> str:
 
 
 def _alter(arguments: argparse.Namespace) -> int:
-    from tidelog.client import Client
     from tidelog.client.admin import AlterOperation, ResourceType, alter_configs, create_partitions
 
     if not (arguments.partitions or arguments.config or arguments.remove_config):
@@ -258,7 +247,7 @@ def _alter(arguments: argparse.Namespace) -> int:
     ]
     changes += [(name, AlterOperation.DELETE, None) for name in arguments.remove_config]
     done: dict[str, Any] = {"topic": arguments.topic}
-    with Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms) as client:
+    with connect(arguments) as client:
         if changes:
             # Two requests: what the first would refuse must be known before the second has done its part.
             alter_configs(client, ResourceType.TOPIC, arguments.topic, changes, validate_only=True)

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, whole_number
 from tidelog.cli.output import print_json, table
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -74,22 +74,11 @@ def configure(parser: Parser) -> None:
         add_json(subcommand)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Each subcommand brings its own."""
-    raise UsageError("tidelog transactions: which command? (see tidelog transactions --help)")
-
-
-def _connect(arguments: argparse.Namespace) -> Client:
-    from tidelog.client import Client
-
-    return Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms)
-
-
 def _list(arguments: argparse.Namespace) -> int:
     from tidelog.client.transactions import Filters, list_transactions
 
     filters = Filters(arguments.state, arguments.producer_id, arguments.longer_than_ms, arguments.pattern)
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         found = list_transactions(client, filters)
     if arguments.json:
         print_json([one._asdict() for one in found])
@@ -105,7 +94,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _describe(arguments: argparse.Namespace) -> int:
     from tidelog.client.transactions import describe_transaction
 
-    with _connect(arguments) as client:
+    with connect(arguments) as client:
         views = [describe_transaction(client, one) for one in arguments.ids]
     now_ms = time.time_ns() // 1_000_000
     if arguments.json:
@@ -155,8 +144,10 @@ def _abort(arguments: argparse.Namespace) -> int:
 
     place = (arguments.topic, arguments.partition, arguments.start_offset)
     if (arguments.id is None) == (None in place) or (arguments.id is not None and place != (None, None, None)):
-        raise UsageError("abort takes a TRANSACTIONAL-ID, or --topic, --partition and --start-offset together")
-    with _connect(arguments) as client:
+        raise UsageError(
+            "tidelog transactions abort: give a TRANSACTIONAL-ID, or --topic, --partition and --start-offset together"
+        )
+    with connect(arguments) as client:
         if arguments.id is not None:
             transactions.abort_transaction(client, arguments.id)
             aborted = arguments.id
@@ -190,8 +181,8 @@ def _find_hanging(arguments: argparse.Namespace) -> int:
     from tidelog.client.transactions import find_hanging
 
     if arguments.partition is not None and arguments.topic is None:
-        raise UsageError("--partition needs --topic")
-    with _connect(arguments) as client:
+        raise UsageError("tidelog transactions find-hanging: --partition needs --topic")
+    with connect(arguments) as client:
         if arguments.topic is None:
             topics = client.refresh(None).topics
         else:
