@@ -12,10 +12,12 @@ from pathlib import Path
 from tests.spark.sink_job import ROWS
 from tidelog.client.batches import BatchSender, Chunk
 from tidelog.client.shared_transaction import Identity
+from tidelog.errors import KafkaError
 from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.transactions import (
     Exclusive,
     LedgerEntry,
+    TaskFailed,
     TransactionRun,
     is_written,
     read_ledger,
@@ -55,23 +57,30 @@ def main() -> int:
 
 def _job(options: SinkOptions, topic: str, batch_id: int):  # type: ignore[no-untyped-def]
     def write(identity: Identity) -> Exclusive:
-        with options.client() as client:
-            count = len(client.topic(topic).partitions)
-            rows: dict[int, list[bytes]] = {}
-            for number in range(batch_id * ROWS, (batch_id + 1) * ROWS):
-                key = b"%d" % number
-                rows.setdefault(partition_for_key(key, count), []).append(key)
-            sender = BatchSender(client, identity, delivery_timeout_ms=options.delivery_timeout_ms)
-            for partition, keys in rows.items():
-                for start in range(0, len(keys), RECORDS_A_BATCH):
-                    some = keys[start : start + RECORDS_A_BATCH]
-                    records = [Record(each, 1, key, b"value-" + key) for each, key in enumerate(some)]
-                    payload = b"".join(encode_record(record, 0, 1) for record in records)
-                    sender.send((topic, partition), Chunk(payload, len(some), 1, 1, 0))
-            sender.flush()
-        return Exclusive(ROWS, 0, len(rows), (topic,))
+        try:
+            return _write(options, topic, batch_id, identity)
+        except KafkaError as error:  # what a task of Spark tells the driver in a row
+            raise TaskFailed(error) from error
 
     return write
+
+
+def _write(options: SinkOptions, topic: str, batch_id: int, identity: Identity) -> Exclusive:
+    with options.client() as client:
+        count = len(client.topic(topic).partitions)
+        rows: dict[int, list[bytes]] = {}
+        for number in range(batch_id * ROWS, (batch_id + 1) * ROWS):
+            key = b"%d" % number
+            rows.setdefault(partition_for_key(key, count), []).append(key)
+        sender = BatchSender(client, identity, delivery_timeout_ms=options.delivery_timeout_ms)
+        for partition, keys in rows.items():
+            for start in range(0, len(keys), RECORDS_A_BATCH):
+                some = keys[start : start + RECORDS_A_BATCH]
+                records = [Record(each, 1, key, b"value-" + key) for each, key in enumerate(some)]
+                payload = b"".join(encode_record(record, 0, 1) for record in records)
+                sender.send((topic, partition), Chunk(payload, len(some), 1, 1, 0))
+        sender.flush()
+    return Exclusive(ROWS, 0, len(rows), (topic,))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from tests.client.test_batches import chunk
 from tidelog.client import Client
 from tidelog.client.batches import BatchSender
 from tidelog.client.shared_transaction import PROTOCOL_2, Identity
-from tidelog.errors import ConfigError, KafkaError
+from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks, writing, writing_fallback, writing_kernels
 from tidelog.spark.sink import require_in_log
 from tidelog.spark.sink_options import SinkOptions, check_columns
@@ -37,13 +37,18 @@ from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
 from tidelog.spark.sink_stream import MicroBatchSink
 from tidelog.spark.sink_tasks import in_order, spread_evenly, writer_of
 from tidelog.spark.transactions import (
+    MOST_TURNS,
     CheckpointError,
+    Exclusive,
     LedgerEntry,
     SinkError,
+    TaskFailed,
     TaskRepeated,
+    TransactionRun,
     is_written,
     judge,
     require_one_writer,
+    run_in_transaction,
 )
 from tidelog.wire.batch import Compression, iterate_records, read_header
 from tidelog.wire.batch_header import pack_header
@@ -268,6 +273,62 @@ def test_two_writers_of_a_partition_are_refused_with_the_way_out() -> None:
 def test_what_a_task_failed_with_is_what_the_user_reads() -> None:
     with pytest.raises(SinkError, match="there is no topic 'x'"):
         judge([Reported("failed", message="there is no topic 'x'"), Reported("repeated")], books())
+
+
+# --- turns ---
+
+
+class Turns:
+    """In place of a cluster's transactions: who began, and how each ended."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.ended: list[tuple[int, str]] = []
+        self.explain = TransactionRun(SinkOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1"}), "id").explain
+
+    def begin(self) -> Identity:
+        self.epoch += 1
+        return Identity("id", 7, self.epoch, PROTOCOL_2)
+
+    def commit(self, identity: Identity, _entry: LedgerEntry | None) -> None:
+        self.ended.append((identity.epoch, "commit"))
+
+    def abort(self, identity: Identity) -> None:
+        self.ended.append((identity.epoch, "abort"))
+
+    abort_quietly = abort
+
+
+def write_with(failures: list[ErrorCode]) -> tuple[Turns, int]:
+    """A job whose first runs meet these, one each."""
+    turns = Turns()
+    left = iter(failures)
+
+    def job(_identity: Identity) -> Exclusive:
+        code = next(left, None)
+        if code is not None:
+            raise TaskFailed(KafkaError(code, f"partition t-0: {code.name}"))
+        return Exclusive(1, 1, 1, ("t",))
+
+    _, turn = run_in_transaction(turns, job, lambda _: LedgerEntry(0, "q", "t"), turns.begin())  # type: ignore[arg-type]
+    return turns, turn
+
+
+@pytest.mark.parametrize("code", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.TRANSACTION_ABORTABLE])
+def test_a_broker_that_forgot_what_it_had_costs_a_turn(code: ErrorCode) -> None:
+    """Kafka's brokers come back with the last batch of each producer: a repetition of the one before is refused."""
+    turns, turn = write_with([code])
+    assert (turn, turns.ended) == (2, [(1, "abort"), (2, "commit")])
+
+
+def test_a_broker_that_goes_on_forgetting_ends_the_batch_and_says_what_it_may_be() -> None:
+    with pytest.raises(SinkError, match=r"partition t-0: OUT_OF_ORDER.* in each of 4 turns.*gathered=True"):
+        write_with([ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * MOST_TURNS)
+
+
+def test_what_another_turn_cannot_mend_is_not_tried_again() -> None:
+    with pytest.raises(SinkError, match="MESSAGE_TOO_LARGE"):
+        write_with([ErrorCode.MESSAGE_TOO_LARGE])
 
 
 # --- options ---

@@ -27,6 +27,13 @@ from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
 MOST_TURNS = 4
 """How often a batch is begun anew after a task was lost, before the query gives up."""
 _STAGE_PATIENCE_S = 30.0
+_BEGIN_ANEW = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.TRANSACTION_ABORTABLE,
+)
+"""A broker that came back remembers of each producer the last batch only, so that it refuses the others of those whose
+answers were lost; or it lost what it had acknowledged. Nothing is visible yet: all is written again in a new epoch."""
 _LOST_TASK_WORDS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "FetchFailed", "Worker is lost")
 
 
@@ -184,6 +191,11 @@ class TransactionRun:
             )
         if error.code in FENCED and step != "abort":
             return f"{name} was taken over by another query ({error.code.name}): it must have one query at a time"
+        if step == "write" and error.code in _BEGIN_ANEW:
+            return (
+                f"{error}, in each of {MOST_TURNS} turns: the broker does not have what it acknowledged, or another "
+                "task writes to the same partition (gathered=True is for rows that are together already)"
+            )
         if step == "write":
             return str(error)
         return f"{name}: {step}: {error.code.name}: {error}"
@@ -224,6 +236,9 @@ def run_in_transaction(
             written = job(identity)
             entry = entry_for(written)
         except TaskFailed as error:
+            if turn < MOST_TURNS and error.cause.code in _BEGIN_ANEW:
+                run.abort(identity)
+                continue
             run.abort_quietly(identity)
             raise SinkError(run.explain("write", error.cause)) from error
         except Exception as error:
