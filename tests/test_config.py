@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.config import (
+    BrokerValues,
     ConfigSource,
     Kind,
     Listener,
@@ -368,7 +369,9 @@ def test_describing_a_topic_tells_who_decided() -> None:
     config = node(log_retention_hours="24", log_segment_bytes="2000000")
     entries = {
         entry.name: entry
-        for entry in describe_topic({"retention.bytes": "9"}, config, {"log.segment.bytes": "3000000"}, {})
+        for entry in describe_topic(
+            {"retention.bytes": "9"}, BrokerValues(config, {"log.segment.bytes": "3000000"}, {})
+        )
     }
     assert "internal.segment.bytes" not in entries
     assert entries["retention.bytes"].value == "9"
@@ -387,8 +390,9 @@ def test_describing_a_topic_tells_who_decided() -> None:
 
 def test_describing_a_broker_tells_what_can_be_changed() -> None:
     config = node(num_io_threads="4")
+    broker = BrokerValues(config, {}, {"message.max.bytes": "7"})
     names = ["node.id", "num.io.threads", "message.max.bytes", "broker.rack", "no.such"]
-    entries = {entry.name: entry for entry in describe_node(config, {}, {"message.max.bytes": "7"}, names)}
+    entries = {entry.name: entry for entry in describe_node(broker, names)}
     assert list(entries) == names[:-1]
     assert entries["node.id"].read_only
     assert entries["node.id"].source is ConfigSource.STATIC_BROKER_CONFIG
@@ -396,14 +400,14 @@ def test_describing_a_broker_tells_what_can_be_changed() -> None:
     assert entries["message.max.bytes"].source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     assert not entries["message.max.bytes"].read_only
     assert entries["broker.rack"].value is None
-    assert len(describe_node(config, {}, {})) == len(NodeConfig.SETTINGS) + len(WITHOUT_EFFECT)
+    assert len(describe_node(broker)) == len(NodeConfig.SETTINGS) + len(WITHOUT_EFFECT)
     assert [entry.name for entry in describe_cluster_defaults({"message.max.bytes": "7"})] == ["message.max.bytes"]
 
 
 def test_every_described_value_reads_back_as_what_is_in_force() -> None:
     config = node(log_retention_minutes="90", log_roll_hours="5", log_flush_scheduler_interval_ms="1000")
     in_force = TopicConfig.from_overrides({}, config)
-    for entry in describe_topic({}, config, {}, {}):
+    for entry in describe_topic({}, BrokerValues(config, {}, {})):
         assert entry.value == in_force.text(entry.name), entry.name
 
 

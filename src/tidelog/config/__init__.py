@@ -4,12 +4,13 @@ NodeConfig.from_properties(parse_properties(text))            a node's propertie
 TopicConfig.from_overrides(overrides, node, dynamic)          what is in force for a topic
 validate_topic_overrides(overrides)                           at the door, before anything is applied
 validate_node_overrides(overrides)                            the same for run-time settings of brokers
-describe_topic(…), describe_node(…)                           what DescribeConfigs answers
+describe_topic(overrides, broker), describe_node(broker), …   what DescribeConfigs answers
 """
 
 from __future__ import annotations
 
 from tidelog.config.describe import (
+    BrokerValues,
     ConfigEntry,
     ConfigSource,
     Synonym,
@@ -26,6 +27,7 @@ from tidelog.config.setting import Kind, Scope, Setting
 from tidelog.config.topic import TopicConfig, validate_topic_overrides
 
 __all__ = [
+    "BrokerValues",
     "ConfigEntry",
     "ConfigSource",
     "GroupConfig",

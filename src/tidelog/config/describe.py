@@ -47,58 +47,42 @@ class ConfigEntry(NamedTuple):
     doc: str
 
 
+class BrokerValues(NamedTuple):
+    """What a broker was given, which is also the default of topics and groups."""
+
+    static: NodeConfig
+    """Its properties file."""
+    own: Mapping[str, str]
+    """At run time, for it alone."""
+    cluster: Mapping[str, str]
+    """At run time, for all brokers."""
+
+
 def describe_topic(
-    overrides: Mapping[str, str],
-    node: NodeConfig,
-    broker_overrides: Mapping[str, str],
-    cluster_overrides: Mapping[str, str],
-    names: Iterable[str] | None = None,
+    overrides: Mapping[str, str], broker: BrokerValues, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
     """The settings of a topic. `names` picks some; names that are no setting are passed over, as Kafka does."""
-    entries = []
-    for setting in _chosen(TopicConfig.SETTINGS, names):
-        if setting.internal and setting.name not in overrides:
-            continue
-        given: list[Synonym] = []
-        if setting.name in overrides:
-            given.append(Synonym(setting.name, overrides[setting.name], ConfigSource.DYNAMIC_TOPIC_CONFIG))
-        for name in setting.synonyms:
-            given += _broker_synonyms(NodeConfig.SETTINGS[name], node, broker_overrides, cluster_overrides)
-        entries.append(_entry(setting, given, read_only=False))
-    return entries
+    settings = {
+        name: setting
+        for name, setting in TopicConfig.SETTINGS.items()
+        if not setting.internal or setting.name in overrides
+    }
+    return _describe_overridden(settings, overrides, ConfigSource.DYNAMIC_TOPIC_CONFIG, broker, names)
 
 
 def describe_group(
-    overrides: Mapping[str, str],
-    node: NodeConfig,
-    broker_overrides: Mapping[str, str],
-    cluster_overrides: Mapping[str, str],
-    names: Iterable[str] | None = None,
+    overrides: Mapping[str, str], broker: BrokerValues, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
     """The settings of a consumer group, whether there is one of that name or not."""
-    entries = []
-    for setting in _chosen(GroupConfig.SETTINGS, names):
-        given: list[Synonym] = []
-        if setting.name in overrides:
-            given.append(Synonym(setting.name, overrides[setting.name], ConfigSource.DYNAMIC_GROUP_CONFIG))
-        for name in setting.synonyms:
-            given += _broker_synonyms(NodeConfig.SETTINGS[name], node, broker_overrides, cluster_overrides)
-        entries.append(_entry(setting, given, read_only=False))
-    return entries
+    return _describe_overridden(GroupConfig.SETTINGS, overrides, ConfigSource.DYNAMIC_GROUP_CONFIG, broker, names)
 
 
-def describe_node(
-    node: NodeConfig,
-    broker_overrides: Mapping[str, str],
-    cluster_overrides: Mapping[str, str],
-    names: Iterable[str] | None = None,
-) -> list[ConfigEntry]:
+def describe_node(broker: BrokerValues, names: Iterable[str] | None = None) -> list[ConfigEntry]:
     """The settings of a broker; what is fixed at the start is read-only."""
-    entries = []
-    for setting in _chosen({**NodeConfig.SETTINGS, **WITHOUT_EFFECT}, names):
-        given = _broker_synonyms(setting, node, broker_overrides, cluster_overrides)
-        entries.append(_entry(setting, given, read_only=setting.scope is Scope.NODE))
-    return entries
+    return [
+        _entry(setting, _broker_synonyms(setting, broker), read_only=setting.scope is Scope.NODE)
+        for setting in _chosen({**NodeConfig.SETTINGS, **WITHOUT_EFFECT}, names)
+    ]
 
 
 def describe_cluster_defaults(
@@ -120,18 +104,35 @@ def _chosen(settings: Mapping[str, Setting], names: Iterable[str] | None) -> lis
     return [settings[name] for name in names if name in settings]
 
 
-def _broker_synonyms(
-    setting: Setting, node: NodeConfig, broker_overrides: Mapping[str, str], cluster_overrides: Mapping[str, str]
-) -> list[Synonym]:
+def _describe_overridden(
+    settings: Mapping[str, Setting],
+    overrides: Mapping[str, str],
+    source: ConfigSource,
+    broker: BrokerValues,
+    names: Iterable[str] | None,
+) -> list[ConfigEntry]:
+    """Settings that may be given at run time to one topic or group, and come from the broker where they are not."""
+    entries = []
+    for setting in _chosen(settings, names):
+        given: list[Synonym] = []
+        if setting.name in overrides:
+            given.append(Synonym(setting.name, overrides[setting.name], source))
+        for name in setting.synonyms:
+            given += _broker_synonyms(NodeConfig.SETTINGS[name], broker)
+        entries.append(_entry(setting, given, read_only=False))
+    return entries
+
+
+def _broker_synonyms(setting: Setting, broker: BrokerValues) -> list[Synonym]:
     """Who gives a broker setting a value, the strongest first."""
     name = setting.name
     found = []
-    if name in broker_overrides:
-        found.append(Synonym(name, broker_overrides[name], ConfigSource.DYNAMIC_BROKER_CONFIG))
-    if name in cluster_overrides:
-        found.append(Synonym(name, cluster_overrides[name], ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
-    if name in node.given:
-        found.append(Synonym(name, node.given[name].strip(), ConfigSource.STATIC_BROKER_CONFIG))
+    if name in broker.own:
+        found.append(Synonym(name, broker.own[name], ConfigSource.DYNAMIC_BROKER_CONFIG))
+    if name in broker.cluster:
+        found.append(Synonym(name, broker.cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
+    if name in broker.static.given:
+        found.append(Synonym(name, broker.static.given[name].strip(), ConfigSource.STATIC_BROKER_CONFIG))
     if setting.default is not None:
         found.append(Synonym(name, setting.format(setting.default), ConfigSource.DEFAULT_CONFIG))
     return found

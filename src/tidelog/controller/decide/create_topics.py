@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tidelog.config import describe_topic, validate_topic_overrides
+from tidelog.config import BrokerValues, describe_topic, validate_topic_overrides
 from tidelog.controller import levels
 from tidelog.controller.decide.assignments import check_assignment, new_partition
 from tidelog.controller.decide.decision import Context, Decision
@@ -200,6 +200,7 @@ def _result(
     if context.api_version < 5:
         return result
     own, cluster = image.config(BROKER_RESOURCE, str(context.node_id)), image.config(BROKER_RESOURCE, "")
+    broker = BrokerValues(context.config, own, cluster)
     result.configs = [
         CreatableTopicConfigs(
             name=entry.name,
@@ -208,6 +209,6 @@ def _result(
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in describe_topic(configs, context.config, own, cluster)
+        for entry in describe_topic(configs, broker)
     ]
     return result

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidelog.config import ConfigEntry, describe_cluster_defaults, describe_group, describe_node, describe_topic
+from tidelog.config import (
+    BrokerValues,
+    ConfigEntry,
+    describe_cluster_defaults,
+    describe_group,
+    describe_node,
+    describe_topic,
+)
 from tidelog.controller.image import GROUP_RESOURCE
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.events import Request
@@ -48,9 +55,7 @@ def _describe(node: Node, resource: DescribeConfigsResource) -> Sequence[ConfigE
         if resource.resource_name not in node.image.topic_ids:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.resource_name!r}")
         overrides = node.broker.topic_overrides(resource.resource_name)
-        return describe_topic(
-            overrides, node.broker.static_config, node.broker.broker_overrides, node.broker.cluster_overrides, names
-        )
+        return describe_topic(overrides, _values(node), names)
     if resource.resource_type == BROKER:
         if resource.resource_name == "":
             return describe_cluster_defaults(node.broker.cluster_overrides, names)
@@ -59,16 +64,17 @@ def _describe(node: Node, resource: DescribeConfigsResource) -> Sequence[ConfigE
                 ErrorCode.INVALID_REQUEST,
                 f"this is broker {node.node_id}, not {resource.resource_name!r}: ask that one",
             )
-        return describe_node(
-            node.broker.static_config, node.broker.broker_overrides, node.broker.cluster_overrides, names
-        )
+        return describe_node(_values(node), names)
     if resource.resource_type == GROUP_RESOURCE:
         if not resource.resource_name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        broker = node.broker
         overrides = node.image.config(GROUP_RESOURCE, resource.resource_name)
-        return describe_group(overrides, broker.static_config, broker.broker_overrides, broker.cluster_overrides, names)
+        return describe_group(overrides, _values(node), names)
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {resource.resource_type} has no settings here")
+
+
+def _values(node: Node) -> BrokerValues:
+    return BrokerValues(node.broker.static_config, node.broker.broker_overrides, node.broker.cluster_overrides)
 
 
 def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
