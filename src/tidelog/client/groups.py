@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from tidelog.client.backoff import Deadline, raise_for
 from tidelog.client.client import Client, TopicPartition
+from tidelog.client.coordinators import GROUP, MOVING, ask_coordinator, wait_for_coordinator
 from tidelog.client.query import query
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.wire.codec import decode
+from tidelog.wire.message import Message
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
-from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,11 +25,6 @@ from tidelog.wire.messages.offset_commit import (
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tidelog.wire.records.consumer_protocol_assignment import ConsumerProtocolAssignment
 
-_MOVING = (
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
 _NAMED_TOPICS_VERSION = 9
 """Newest version of OffsetCommit and OffsetFetch that speaks of topics by their names."""
 
@@ -85,39 +81,10 @@ def list_groups(client: Client) -> list[GroupListing]:
     return sorted(found)
 
 
-def coordinator_of(client: Client, group: str, deadline: Deadline | None = None) -> int:
-    """The broker that looks after a group."""
-    deadline = deadline or Deadline(client.timeout_ms)
-    while True:
-        request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
-        answer = client.ask(request, timeout_ms=deadline.remaining_ms)
-        one = answer.coordinators[0] if answer.coordinators else answer
-        try:
-            raise_for(one.error_code, one.error_message)
-            return int(one.node_id)
-        except KafkaError as error:
-            if error.code not in _MOVING:
-                raise
-            deadline.pause(error)
-
-
 def _ask_coordinator(
-    client: Client, group: str, request: Any, code_of: Callable[[Any], int], highest: int | None = None
+    client: Client, group: str, request: Message, code_of: Callable[[Any], int], highest: int | None = None
 ) -> tuple[int, Any]:
-    """Ask whoever looks after a group, again where it moved; returns the broker and its answer."""
-    deadline = Deadline(client.timeout_ms)
-    while True:
-        broker_id = coordinator_of(client, group, deadline)
-        try:
-            answer = client.connect(broker_id, deadline).call(request, deadline.remaining_ms, highest)
-            code = code_of(answer)
-            if code in _MOVING:
-                raise_for(code)
-            return broker_id, answer
-        except KafkaError as error:
-            if error.code not in (*_MOVING, ErrorCode.NETWORK_EXCEPTION):
-                raise
-            deadline.pause(error)
+    return ask_coordinator(client, group, GROUP, request, code_of, highest=highest)
 
 
 def describe_group(client: Client, group: str) -> GroupView:
@@ -244,9 +211,9 @@ def reported_positions(client: Client, group: str) -> dict[TopicPartition, int]:
 def _ask_privately(client: Client, group: str, question: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
     deadline = Deadline(client.timeout_ms)
     try:
-        broker_id = coordinator_of(client, group, deadline)
+        broker_id = wait_for_coordinator(client, group, GROUP, deadline)
         return query(client.connect(broker_id, deadline, "query"), question, arguments, deadline.remaining_ms)
     except KafkaError as error:
-        if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.INVALID_REQUEST, *_MOVING):
+        if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.INVALID_REQUEST, *MOVING):
             return None  # Apache Kafka ends the connection; an older node does not know the question
         raise

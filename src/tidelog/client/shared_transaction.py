@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from tidelog.client.backoff import Deadline, error_of, raise_for
 from tidelog.client.client import Client, TopicPartition
+from tidelog.client.coordinators import GROUP, REQUEST_TIMEOUT_MS, TRANSACTION, find_coordinator
 from tidelog.client.groups import Committed
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.message import Message
 from tidelog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from tidelog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tidelog.wire.messages.end_txn import EndTxnRequest
-from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tidelog.wire.messages.txn_offset_commit import (
@@ -33,8 +33,6 @@ from tidelog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 
-GROUP, TRANSACTION = 0, 1
-"""Kinds of coordinators."""
 PROTOCOL_1, PROTOCOL_2 = 1, 2
 FEATURE = "transaction.version"
 PRODUCE_VERSIONS = {PROTOCOL_1: 11, PROTOCOL_2: 13}
@@ -47,7 +45,6 @@ _OFFSET_FETCH_VERSION = 9
 """The newest that names topics by name."""
 _STABLE_VERSION = 7
 """The first version of OffsetFetch that can wait for open transactions (KIP-447)."""
-REQUEST_TIMEOUT_MS = 30_000
 _LOST = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 """After these nobody knows whether a request was heard."""
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -129,7 +126,7 @@ class Transactions:
             producer_epoch=identity.epoch,
             topics=[TxnOffsetCommitRequestTopic(name=where[0], partitions=[partition])],
         )
-        ask_coordinator(
+        ask_until_answered(
             self._client,
             group,
             GROUP,
@@ -159,7 +156,7 @@ class Transactions:
         self._last = identity if commit else None
 
     def _ask(self, request: Message, highest: int | None = None, lost: list[KafkaError] | None = None) -> Any:
-        return ask_coordinator(
+        return ask_until_answered(
             self._client,
             self.transactional_id,
             TRANSACTION,
@@ -185,7 +182,7 @@ def add_partitions(client: Client, identity: Identity, partitions: Iterable[Topi
         v3_and_below_producer_epoch=identity.epoch,
         v3_and_below_topics=topics,
     )
-    ask_coordinator(
+    ask_until_answered(
         client,
         identity.transactional_id,
         TRANSACTION,
@@ -212,7 +209,7 @@ def stable_offsets(client: Client, group: str, timeout_ms: int) -> Mapping[Topic
             yield one.error_code
             yield from (partition.error_code for topic in one.topics for partition in topic.partitions)
 
-    answer = ask_coordinator(
+    answer = ask_until_answered(
         client,
         group,
         GROUP,
@@ -235,7 +232,7 @@ def stable_offsets(client: Client, group: str, timeout_ms: int) -> Mapping[Topic
 # --- coordinators ---
 
 
-def ask_coordinator(
+def ask_until_answered(
     client: Client,
     key: str,
     kind: int,
@@ -277,16 +274,6 @@ def ask_coordinator(
             deadline.pause(error)
             if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE):
                 client.refresh(deadline=deadline)
-
-
-def find_coordinator(client: Client, key: str, kind: int, deadline: Deadline) -> int:
-    """The broker that looks after a group or a transactional id; asking makes the internal topic, too."""
-    request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-    bound_ms = max(1, min(REQUEST_TIMEOUT_MS, deadline.remaining_ms))
-    answer = client.ask(request, timeout_ms=bound_ms)
-    one = answer.coordinators[0] if answer.coordinators else answer
-    raise_for(one.error_code, one.error_message)
-    return int(one.node_id)
 
 
 def _name(code: int) -> str:

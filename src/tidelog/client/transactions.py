@@ -5,15 +5,16 @@ Each raises the KafkaError it was answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tidelog.client.backoff import Deadline, raise_for
 from tidelog.client.client import Client, TopicPartition
+from tidelog.client.coordinators import MOVING, TRANSACTION, ask_coordinator
 from tidelog.errors import ErrorCode, KafkaError
+from tidelog.wire.message import Message
 from tidelog.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from tidelog.wire.messages.describe_transactions import DescribeTransactionsRequest
-from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 from tidelog.wire.messages.list_transactions import ListTransactionsRequest
 from tidelog.wire.messages.write_txn_markers import (
@@ -22,18 +23,12 @@ from tidelog.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-TRANSACTION_KEY = 1
-"""The type of key that FindCoordinator has for transactional ids."""
 OPEN_STATES = frozenset(("Ongoing", "PrepareCommit", "PrepareAbort"))
 """In these a coordinator still has to write markers, or will be told to."""
 FENCING_TIMEOUT_MS = 60_000
 """A transaction timeout, for a producer that only fences another."""
-_MOVING = (
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-)
+_BUSY = (ErrorCode.CONCURRENT_TRANSACTIONS,)
+"""The coordinator is still ending the last one."""
 
 
 class TransactionListing(NamedTuple):
@@ -109,7 +104,7 @@ def _listed_by(
         try:
             raise_for(answer.error_code)
         except KafkaError as error:
-            if error.code not in _MOVING:
+            if error.code not in (*MOVING, *_BUSY):
                 raise
             deadline.pause(error)
             continue
@@ -122,38 +117,10 @@ def _listed_by(
     ]
 
 
-def coordinator_of(client: Client, transactional_id: str, deadline: Deadline | None = None) -> int:
-    """The broker that looks after a transactional id."""
-    deadline = deadline or Deadline(client.timeout_ms)
-    request = FindCoordinatorRequest(
-        key=transactional_id, coordinator_keys=[transactional_id], key_type=TRANSACTION_KEY
-    )
-    while True:
-        answer = client.ask(request, timeout_ms=deadline.remaining_ms)
-        one = answer.coordinators[0] if answer.coordinators else answer
-        try:
-            raise_for(one.error_code, one.error_message)
-            return int(one.node_id)
-        except KafkaError as error:
-            if error.code not in _MOVING:
-                raise
-            deadline.pause(error)
-
-
-def _ask_coordinator(client: Client, transactional_id: str, request: Any, code_of: Any) -> tuple[int, Any]:
-    """Ask whoever looks after a transactional id, again where it moved or is busy; the broker and its answer."""
-    deadline = Deadline(client.timeout_ms)
-    while True:
-        broker_id = coordinator_of(client, transactional_id, deadline)
-        try:
-            answer = client.connect(broker_id, deadline).call(request, deadline.remaining_ms)
-            if code_of(answer) in _MOVING:
-                raise_for(code_of(answer))
-            return broker_id, answer
-        except KafkaError as error:
-            if error.code not in (*_MOVING, ErrorCode.NETWORK_EXCEPTION):
-                raise
-            deadline.pause(error)
+def _ask_coordinator(
+    client: Client, transactional_id: str, request: Message, code_of: Callable[[Any], int]
+) -> tuple[int, Any]:
+    return ask_coordinator(client, transactional_id, TRANSACTION, request, code_of, busy=_BUSY)
 
 
 def describe_transaction(client: Client, transactional_id: str) -> TransactionView:
