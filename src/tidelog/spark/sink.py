@@ -74,8 +74,8 @@ class TaskWrote(WriterCommitMessage):
 # --- at least once ---
 
 
-class AtLeastOnceBatchWriter(DataSourceArrowWriter):
-    """Each task has a producer of its own; a task that runs again writes again."""
+class _AtLeastOnce:
+    """Each task has a producer of its own; a task or batch that runs again writes again."""
 
     def __init__(self, options: SinkOptions, columns: list[str]) -> None:
         self._options = options
@@ -87,17 +87,12 @@ class AtLeastOnceBatchWriter(DataSourceArrowWriter):
         return TaskWrote()
 
 
-class AtLeastOnceStreamWriter(DataSourceStreamArrowWriter):
-    """The same for every micro-batch; one that runs again writes again."""
+class AtLeastOnceBatchWriter(_AtLeastOnce, DataSourceArrowWriter):
+    """`df.write` without a transaction."""
 
-    def __init__(self, options: SinkOptions, columns: list[str]) -> None:
-        self._options = options
-        self._columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In an executor: the rows of one task, acknowledged."""
-        tasks.append_rows(iterator, self._options, self._columns)
-        return TaskWrote()
+class AtLeastOnceStreamWriter(_AtLeastOnce, DataSourceStreamArrowWriter):
+    """`df.writeStream` without transactions."""
 
 
 # --- one transaction ---
