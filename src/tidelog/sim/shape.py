@@ -127,6 +127,10 @@ class Shape:
     """The broker that stays away for a while when all is well, to see that the others do not wait for it."""
     asks_every_ms: int = 0
     """How often somebody asks for the latest offset of the first partition; 0 when nobody does."""
+    safety_ms: int = SAFETY_MS
+    """How long faults and load go on; a history that is shrunk has less."""
+    most_records: int | None = None
+    """How many records producers hand over in all; None for no bound."""
 
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""

@@ -29,7 +29,7 @@ from tidelog.sim.liveness import Wishes
 from tidelog.sim.machines import Process
 from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer, ProducerSettings
-from tidelog.sim.shape import SAFETY_MS, AdminShape, ProducerShape, Shape, draw, pick
+from tidelog.sim.shape import AdminShape, ProducerShape, Shape, draw, pick
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -133,7 +133,7 @@ class _Run:
         self._make_topics()
         self._start_clients()
         self._faults.schedule()
-        self._world.run_for(SAFETY_MS)
+        self._world.run_for(self._shape.safety_ms)
         self._note("faults stop")
         self._is_sending = False
         self._faults.end()
@@ -202,11 +202,16 @@ class _Run:
     def _send_on(self, producer: Producer, wanted: ProducerShape) -> None:
         if not self._is_sending:
             return
-        if producer.waiting_count < MOST_WAITING:
+        if producer.waiting_count < MOST_WAITING and self._has_more():
             number = self._next_numbers[producer.name]
             self._next_numbers[producer.name] = number + 1
             producer.send(wanted.topic, wanted.partition, f"{wanted.name}.{number}")
         producer.after(wanted.interval_ms, lambda: self._send_on(producer, wanted))
+
+    def _has_more(self) -> bool:
+        """Whether there is a record left to hand over."""
+        most = self._shape.most_records
+        return most is None or sum(self._next_numbers.values()) < most
 
     def _read_on(self, consumer: Consumer, topic: str, index: int) -> None:
         def read(_: FetchAnswer) -> None:

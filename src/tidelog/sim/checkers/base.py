@@ -119,6 +119,9 @@ class Checker:
     def told(self) -> None:
         """Somebody told something, or ended itself."""
 
+    def stepped(self, process: Process) -> None:
+        """A node took a step, whether anything changed or not: for who draws a history, too costly for a swarm."""
+
     def at_end(self) -> None:
         """Faults are over, everybody is back and in sync: look at everything."""
 

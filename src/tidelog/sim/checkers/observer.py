@@ -32,6 +32,7 @@ class Observer:
         self._on_told = _overriding(checkers, "told")
         self._on_metadata = _overriding(checkers, "metadata_changed")
         self._on_replica = _overriding(checkers, "replica_changed")
+        self._on_step = _overriding(checkers, "stepped")
 
     def after_step(self, process: Process) -> None:
         """A node took a step."""
@@ -66,6 +67,8 @@ class Observer:
                 known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role)
                 for checker in self._on_replica:
                     checker.replica_changed(process, partition)
+        for checker in self._on_step:
+            checker.stepped(process)
 
 
 def _overriding(checkers: Sequence[Checker], name: str) -> list[Checker]:
