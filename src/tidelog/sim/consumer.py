@@ -63,6 +63,10 @@ class Consumer(Client):
         """How often what it was sent was not what had been written, by its checksum."""
         self.poll_ms = 0
         """How long it works on what it got before it reads on."""
+        self.uncommitted: list[Read] = []
+        """What it was sent although it lay beyond the watermark of the same answer."""
+        self.misdirected: list[tuple[int, Read]] = []
+        """What it was sent of a later leader epoch than the one it had asked for, which is the first of the pair."""
 
     def read_on(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         """Fetch until there is nothing more for now, or an error that does not pass; then tell the last answer."""
@@ -150,6 +154,10 @@ class Consumer(Client):
                 self.corruptions += 1
                 then(FetchAnswer(error.code, -1, -1, [], waited_ms))
                 return
+            if reads and reads[-1].offset >= data.high_watermark:
+                self.uncommitted.append(reads[-1])
+            if reads and reads[-1].epoch > leader_epoch >= 0:
+                self.misdirected.append((leader_epoch, reads[-1]))
             then(
                 FetchAnswer(
                     ErrorCode(data.error_code), data.high_watermark, data.preferred_read_replica, reads, waited_ms

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tidelog.sim.checkers.base import Checker, History, Violation
 from tidelog.sim.checkers.clients import (
     AcknowledgedRecordsStay,
+    ConsumersSeeWhatIsCommitted,
+    EpochsAreFenced,
     IdempotentLogsHaveNoDuplicate,
     LatestOffsetsNeverGoBack,
     ReadRecordsStay,
@@ -48,6 +50,8 @@ ALL: tuple[type[Checker], ...] = (
     ReplicasAreIdentical,
     AcknowledgedRecordsStay,
     ReadRecordsStay,
+    ConsumersSeeWhatIsCommitted,
+    EpochsAreFenced,
     LatestOffsetsNeverGoBack,
     IdempotentLogsHaveNoDuplicate,
 )

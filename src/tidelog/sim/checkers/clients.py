@@ -59,6 +59,30 @@ class ReadRecordsStay(Checker):
                 )
 
 
+class ConsumersSeeWhatIsCommitted(Checker):
+    """No answer to a consumer has records beyond the watermark that it names, whoever serves it (KIP-392)."""
+
+    def at_end(self) -> None:
+        for (topic, index), consumer in zip(self.history.shape.consumers, self.history.consumers, strict=True):
+            for read in consumer.uncommitted:
+                raise self.violated(
+                    f"{consumer.name} was sent offset {read.offset} of {topic}-{index} by node {read.node_id}, to whose "
+                    "knowledge it was not committed"
+                )
+
+
+class EpochsAreFenced(Checker):
+    """Whoever names a leader epoch gets no records of a later one, but an error that makes it ask anew (KIP-320)."""
+
+    def at_end(self) -> None:
+        for (topic, index), consumer in zip(self.history.shape.consumers, self.history.consumers, strict=True):
+            for asked, read in consumer.misdirected:
+                raise self.violated(
+                    f"{consumer.name} asked node {read.node_id} for {topic}-{index} in leader epoch {asked} and was "
+                    f"sent offset {read.offset} of epoch {read.epoch}"
+                )
+
+
 class LatestOffsetsNeverGoBack(Checker):
     """Whoever was told that a partition ends at an offset is never told less by a later leader (KIP-207)."""
 
