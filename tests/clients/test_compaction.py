@@ -159,8 +159,8 @@ def test_the_offsets_topic_stays_small_and_right() -> None:
 # --- under load ---
 
 MOST_UNDER_WAY = 2_000
-"""So that the writer is no further ahead than the node can catch up with: Apache Kafka makes a segment of 60 kB in up to
-70 ms, and a full queue of librdkafka's (100,000) then outlives its timeout."""
+"""So that the writer is no further ahead than the node can catch up with: Apache Kafka makes a segment of 60 kB in
+up to 70 ms, and a full queue of librdkafka's (100,000) then outlives its timeout."""
 
 
 class Writer:
