@@ -30,7 +30,7 @@ BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
         ({"subscribe": "a", "kafka.fetch.maxbytes": "1"}, "did you mean kafka.fetch.max.bytes?"),
         ({"subscribe": "a", "something": "1"}, "unknown option something; known are subscribe,"),
         ({"subscribe": "a", "kafka.sasl.jaas.config": "x"}, "speaks PLAINTEXT only"),
-        ({"subscribe": "a", "kafka.security.protocol": "SASL_SSL"}, "speaks PLAINTEXT only"),
+        ({"subscribe": "a", "kafka.security.protocol": "SASL_SSL"}, "only PLAINTEXT is possible"),
         ({"subscribe": "a", "kafka.auto.offset.reset": "latest"}, "said with startingOffsets"),
         ({"subscribe": "a", "groupIdPrefix": "x"}, "name the group with groupId"),
         ({"subscribe": "a", "startingOffsets": "first"}, "option startingOffsets: 'first' is no JSON"),
@@ -76,6 +76,7 @@ def test_the_official_names_are_understood_whatever_their_case() -> None:
     assert options.subscribe == ("b", "a")
     assert (options.max_trigger_delay_ms, options.include_headers, options.group_id) == (120_000, True, "g")
     assert (options.client.fetch_bytes, options.client.rack) == (1000, "r1")
+    assert SourceOptions.parse(BROKER | {"subscribe": "a", "kafka.fetch.max.wait.ms": "0"}).client.fetch_wait_ms == 0
     assert options.for_batch() == (Place(everywhere=EARLIEST), Place(everywhere=LATEST))
     assert options.for_stream() == Place(everywhere=LATEST)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.client.client import parse_bootstrap
-from tidelog.config.setting import nearest
 from tidelog.errors import ConfigError
+from tidelog.spark.option_texts import OptionTexts
 
 EARLIEST = -2
 LATEST = -1
@@ -78,34 +77,33 @@ class SourceOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SourceOptions:
         """Check and convert; ConfigError names the option, what is wrong with it and, where it helps, another one."""
-        texts = {name.lower(): value for name, value in given.items()}
-        _refuse_unknown(texts)
+        texts = OptionTexts(given)
+        texts.refuse_unknown(_NAMES, "this source", _REFUSED)
         starting = _place(texts, "starting")
         ending = _place(texts, "ending")
         options = cls(
             client=_client(texts),
-            subscribe=tuple(dict.fromkeys(_words(texts, "subscribe"))),
-            subscribe_pattern=texts.get("subscribepattern"),
+            subscribe=tuple(dict.fromkeys(texts.words("subscribe"))),
+            subscribe_pattern=texts.get("subscribePattern"),
             assign=_assign(texts),
             starting=starting,
             ending=ending,
-            by_timestamp_or_latest=_choice(texts, "startingOffsetsByTimestampStrategy", ("error", "latest"))
-            == "latest",
-            fail_on_data_loss=_boolean(texts, "failOnDataLoss", True),
-            include_headers=_boolean(texts, "includeHeaders", False),
-            group_id=texts.get("groupid") or texts.get("kafka.group.id"),
-            min_partitions=_whole(texts, "minPartitions", low=1),
-            max_records_per_partition=_whole(texts, "maxRecordsPerPartition", low=1),
-            max_offsets_per_trigger=_whole(texts, "maxOffsetsPerTrigger", low=1),
-            min_offsets_per_trigger=_whole(texts, "minOffsetsPerTrigger", low=1),
-            max_bytes_per_trigger=_whole(texts, "maxBytesPerTrigger", low=1),
+            by_timestamp_or_latest=texts.choice("startingOffsetsByTimestampStrategy", ("error", "latest")) == "latest",
+            fail_on_data_loss=texts.boolean("failOnDataLoss", True),
+            include_headers=texts.boolean("includeHeaders", False),
+            group_id=texts.get("groupId") or texts.get("kafka.group.id"),
+            min_partitions=texts.whole("minPartitions", low=1),
+            max_records_per_partition=texts.whole("maxRecordsPerPartition", low=1),
+            max_offsets_per_trigger=texts.whole("maxOffsetsPerTrigger", low=1),
+            min_offsets_per_trigger=texts.whole("minOffsetsPerTrigger", low=1),
+            max_bytes_per_trigger=texts.whole("maxBytesPerTrigger", low=1),
             max_trigger_delay_ms=_duration_ms(texts, "maxTriggerDelay", 15 * 60_000),
         )
         options._check_together(texts)
         return options
 
-    def _check_together(self, texts: Mapping[str, str]) -> None:
-        chosen = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in texts]
+    def _check_together(self, texts: OptionTexts) -> None:
+        chosen = [name for name in ("subscribe", "subscribePattern", "assign") if name in texts]
         if len(chosen) != 1:
             said = f"{' and '.join(chosen)} are given" if chosen else "none is given"
             raise ConfigError(f"exactly one of subscribe, subscribePattern and assign says what to read; {said}")
@@ -121,7 +119,7 @@ class SourceOptions:
         low, high = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if low is not None and high is not None and low > high:
             raise ConfigError(f"option minOffsetsPerTrigger ({low}) is above maxOffsetsPerTrigger ({high})")
-        if "groupid" in texts and texts.get("kafka.group.id", texts["groupid"]) != texts["groupid"]:
+        if "groupId" in texts and texts.get("kafka.group.id") not in (None, texts.get("groupId")):
             raise ConfigError("options groupId and kafka.group.id are the same thing and differ")
 
     def for_batch(self) -> tuple[Place, Place]:
@@ -178,67 +176,41 @@ _REFUSED = {
     "kafka.group.protocol": "the source assigns partitions itself and is no member of a group",
     "path": "topics are named with subscribe, subscribePattern or assign",
 }
-_SECURITY = ("kafka.ssl.", "kafka.sasl.", "kafka.security.")
-
-
-def _refuse_unknown(texts: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in _NAMES}
-    for name in texts:
-        if name in known:
-            continue
-        if name in _REFUSED:
-            raise ConfigError(f"option {name} is not for this source: {_REFUSED[name]}")
-        if name.startswith(_SECURITY):
-            raise ConfigError(f"option {name} is not supported: this source speaks PLAINTEXT only")
-        like = nearest(name, known)
-        hint = f", did you mean {known[like]}?" if like else f"; known are {', '.join(_NAMES)}"
-        raise ConfigError(f"unknown option {name}{hint}")
-    if texts.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-        raise ConfigError(
-            f"option kafka.security.protocol={texts['kafka.security.protocol']} is not supported: "
-            "this source speaks PLAINTEXT only"
-        )
 
 
 # --- groups of options ---
 
 
-def _client(texts: Mapping[str, str]) -> ClientOptions:
-    bootstrap = texts.get("kafka.bootstrap.servers", "").strip()
-    if not bootstrap:
-        raise ConfigError("option kafka.bootstrap.servers is missing: say which brokers to ask, as HOST:PORT,HOST:PORT")
-    try:
-        parse_bootstrap(bootstrap)
-    except ConfigError as error:
-        raise ConfigError(f"option kafka.bootstrap.servers: {error}") from None
-    default = ClientOptions(bootstrap)
-    largest = _whole(texts, "kafka.fetch.max.bytes", low=1) or default.fetch_bytes
-    isolation = _choice(texts, "kafka.isolation.level", ("read_uncommitted", "read_committed"))
+def _client(texts: OptionTexts) -> ClientOptions:
+    default = ClientOptions(texts.bootstrap())
+    largest = texts.whole("kafka.fetch.max.bytes", default.fetch_bytes, low=1)
+    isolation = texts.choice("kafka.isolation.level", ("read_uncommitted", "read_committed"))
     return ClientOptions(
-        bootstrap=bootstrap,
-        client_id=texts.get("kafka.client.id", default.client_id),
-        rack=texts.get("kafka.client.rack", ""),
-        timeout_ms=_whole(texts, "kafka.default.api.timeout.ms", low=1) or default.timeout_ms,
-        request_timeout_ms=_whole(texts, "kafka.request.timeout.ms", low=1) or default.request_timeout_ms,
+        bootstrap=default.bootstrap,
+        client_id=texts.get("kafka.client.id") or default.client_id,
+        rack=texts.get("kafka.client.rack") or "",
+        timeout_ms=texts.whole("kafka.default.api.timeout.ms", default.timeout_ms, low=1),
+        request_timeout_ms=texts.whole("kafka.request.timeout.ms", default.request_timeout_ms, low=1),
         read_committed=isolation == "read_committed",
-        fetch_bytes=min(_whole(texts, "kafka.max.partition.fetch.bytes", low=1) or largest, largest),
-        fetch_min_bytes=_whole(texts, "kafka.fetch.min.bytes", low=1) or default.fetch_min_bytes,
-        fetch_wait_ms=_whole(texts, "kafka.fetch.max.wait.ms", low=0) or default.fetch_wait_ms,
-        poll_timeout_ms=_whole(texts, "kafkaConsumer.pollTimeoutMs", low=1) or default.poll_timeout_ms,
-        check_crcs=_boolean(texts, "kafka.check.crcs", True),
+        fetch_bytes=min(texts.whole("kafka.max.partition.fetch.bytes", largest, low=1), largest),
+        fetch_min_bytes=texts.whole("kafka.fetch.min.bytes", default.fetch_min_bytes, low=1),
+        fetch_wait_ms=texts.whole("kafka.fetch.max.wait.ms", default.fetch_wait_ms, low=0),
+        poll_timeout_ms=texts.whole("kafkaConsumer.pollTimeoutMs", default.poll_timeout_ms, low=1),
+        check_crcs=texts.boolean("kafka.check.crcs", True),
     )
 
 
-def _place(texts: Mapping[str, str], side: str) -> Place | None:
+def _place(texts: OptionTexts, side: str) -> Place | None:
     """The official precedence: one time, then a time a partition, then offsets."""
-    timestamp_ms = _whole(texts, f"{side}Timestamp", low=0)
+    timestamp_ms = texts.whole(f"{side}Timestamp", low=0)
     if timestamp_ms is not None:
         return Place(timestamp_ms=timestamp_ms)
     name = f"{side}OffsetsByTimestamp"
-    if name.lower() in texts:
-        return Place(timestamps=_offsets(name, texts[name.lower()], lowest=0))
+    by_timestamp = texts.get(name)
+    if by_timestamp is not None:
+        return Place(timestamps=_offsets(name, by_timestamp, lowest=0))
     name = f"{side}Offsets"
-    text = texts.get(name.lower(), "").strip()
+    text = (texts.get(name) or "").strip()
     if not text:
         return None
     if text.lower() in ("earliest", "latest"):
@@ -268,12 +240,13 @@ def _offsets(name: str, text: str, *, lowest: int) -> Offsets:
     return found
 
 
-def _assign(texts: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-    if "assign" not in texts:
+def _assign(texts: OptionTexts) -> dict[str, tuple[int, ...]]:
+    text = texts.get("assign")
+    if text is None:
         return {}
     wanted = 'like {"topic": [0, 1]}'
     found = {}
-    for topic, partitions in _json("assign", texts["assign"], wanted).items():
+    for topic, partitions in _json("assign", text, wanted).items():
         fits = isinstance(partitions, list) and all(isinstance(each, int) and each >= 0 for each in partitions)
         if not fits:
             raise ConfigError(f"option assign: {topic!r}: {partitions!r}; wanted is JSON {wanted}")
@@ -296,40 +269,12 @@ def _json(name: str, text: str, wanted: str) -> dict[str, Any]:
     return read
 
 
-def _words(texts: Mapping[str, str], name: str) -> Iterable[str]:
-    return (word.strip() for word in texts.get(name.lower(), "").split(",") if word.strip())
-
-
-def _whole(texts: Mapping[str, str], name: str, *, low: int) -> int | None:
-    text = texts.get(name.lower())
-    if text is None:
-        return None
-    try:
-        number = int(text.strip())
-    except ValueError:
-        raise ConfigError(f"option {name}: {text!r} is no whole number") from None
-    if number < low:
-        raise ConfigError(f"option {name}: {number} is below {low}")
-    return number
-
-
-def _boolean(texts: Mapping[str, str], name: str, default: bool) -> bool:
-    return _choice(texts, name, ("true", "false"), "true" if default else "false") == "true"
-
-
-def _choice(texts: Mapping[str, str], name: str, choices: tuple[str, ...], default: str | None = None) -> str:
-    text = texts.get(name.lower(), default or choices[0]).strip().lower()
-    if text not in choices:
-        raise ConfigError(f"option {name}: {text!r} is neither {' nor '.join(choices)}")
-    return text
-
-
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "": 1}
 
 
-def _duration_ms(texts: Mapping[str, str], name: str, default: int) -> int:
+def _duration_ms(texts: OptionTexts, name: str, default: int) -> int:
     """A time as Spark writes it: 500ms, 10s, 15m, 1h."""
-    text = texts.get(name.lower())
+    text = texts.get(name)
     if text is None:
         return default
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())

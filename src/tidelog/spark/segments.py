@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidelog.config.setting import nearest
 from tidelog.errors import ConfigError
 from tidelog.spark.decode import Batches, Decoder
+from tidelog.spark.option_texts import OptionTexts
 from tidelog.spark.segments_files import (
     SMALLEST_PIECE_BYTES,
     TASKS_A_CORE,
@@ -56,34 +56,22 @@ class SegmentsOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SegmentsOptions:
         """Check and convert; ConfigError names the option and what is wrong with it."""
-        texts = {name.lower(): value for name, value in given.items()}
-        known = {name.lower(): name for name in _NAMES}
-        for name in texts:
-            if name not in known:
-                like = nearest(name, known)
-                hint = f", did you mean {known[like]}?" if like else f"; known are {', '.join(_NAMES)}"
-                raise ConfigError(f"unknown option {name}{hint}")
-        paths = json.loads(texts["paths"]) if "paths" in texts else [texts["path"]] if "path" in texts else []
+        texts = OptionTexts(given)
+        texts.refuse_unknown(_NAMES, "this source", {})
+        path, several = texts.get("path"), texts.get("paths")
+        paths = json.loads(several) if several is not None else [] if path is None else [path]
         if not paths:
             raise ConfigError("say which log directories to read: load(PATH), a directory, a file or a pattern of them")
-        chosen = {name: _choice(texts, name, choices) for name, choices in _CHOICES.items()}
+        chosen = {name: texts.choice(name, choices) for name, choices in _CHOICES.items()}
         return cls(
             paths=tuple(paths),
-            topics=tuple(word.strip() for word in texts.get("subscribe", "").split(",") if word.strip()),
-            pattern=texts.get("subscribepattern"),
+            topics=tuple(texts.words("subscribe")),
+            pattern=texts.get("subscribePattern"),
             to_log_end=chosen["upTo"] == "logEnd",
             skip_damaged=chosen["onCorruption"] == "skip",
             include_control=chosen["includeControl"] == "true",
             read_committed=chosen["kafka.isolation.level"] == "read_committed",
         )
-
-
-def _choice(texts: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
-    text = texts.get(name.lower(), choices[0])
-    for choice in choices:
-        if text.lower() == choice.lower():
-            return choice
-    raise ConfigError(f"option {name}: {text!r} is neither {' nor '.join(choices)}")
 
 
 @dataclass(init=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from tidelog.client.client import Client, parse_bootstrap
-from tidelog.config.setting import nearest
+from tidelog.client.client import Client
 from tidelog.errors import ConfigError
+from tidelog.spark.option_texts import OptionTexts
 from tidelog.spark.writing import Plan
 from tidelog.wire.compression import Compression
 
@@ -34,7 +34,6 @@ _REFUSED = {
     "kafka.max.request.size": "the topic's max.message.bytes is the bound",
     "includeheaders": "headers are written where there is a column headers",
 }
-_SECURITY = ("kafka.ssl.", "kafka.sasl.")
 _SMALLEST_BATCH_BYTES = 1_000
 
 
@@ -60,33 +59,30 @@ class SinkOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> SinkOptions:
         """Check and convert; ConfigError names the option, what is wrong with it and, where it helps, another one."""
-        texts = {name.lower(): value for name, value in given.items()}
-        _refuse_unknown(texts)
-        bootstrap = texts.get("kafka.bootstrap.servers", "")
-        if not bootstrap.strip():
-            raise ConfigError("option kafka.bootstrap.servers is missing: HOST:PORT of a broker or several")
-        parse_bootstrap(bootstrap)
-        _only(texts, "kafka.acks", ("all", "-1"), "what is acknowledged by fewer replicas can be lost")
-        _only(texts, "kafka.enable.idempotence", ("true",), "without it a retry would duplicate")
-        _only(texts, "kafka.security.protocol", ("plaintext",), "this sink speaks PLAINTEXT only")
-        transactional_id = texts.get("transactionalid") or texts.get("kafka.transactional.id") or None
-        guarantee = _choice(texts, "deliveryGuarantee", (EXACTLY_ONCE, AT_LEAST_ONCE))
+        texts = OptionTexts(given)
+        texts.refuse_unknown(_NAMES, "this sink", _REFUSED)
+        bootstrap = texts.bootstrap()
+        texts.only("kafka.acks", ("all", "-1"), "what is acknowledged by fewer replicas can be lost")
+        texts.only("kafka.enable.idempotence", ("true",), "without it a retry would duplicate")
+        transactional_id = texts.get("transactionalId") or texts.get("kafka.transactional.id") or None
+        guarantee = texts.choice("deliveryGuarantee", (EXACTLY_ONCE, AT_LEAST_ONCE))
         if guarantee == AT_LEAST_ONCE and transactional_id:
             raise ConfigError("option transactionalId is for exactly-once: at-least-once uses no transactions")
         kinds = tuple(kind.name.lower() for kind in Compression)
+        timeout_ms = cls.transaction_timeout_ms
         return cls(
             bootstrap=bootstrap,
             topic=texts.get("topic") or None,
             transactional_id=transactional_id,
             exactly_once=guarantee == EXACTLY_ONCE,
-            accept_missing_ledger=_choice(texts, "missingLedger", ("refuse", "accept")) == "accept",
-            include_timestamp=_choice(texts, "includeTimestamp", ("false", "true")) == "true",
-            compression=Compression[_choice(texts, "kafka.compression.type", kinds).upper()],
-            batch_bytes=_whole(texts, "kafka.batch.size", cls.batch_bytes, low=_SMALLEST_BATCH_BYTES),
+            accept_missing_ledger=texts.choice("missingLedger", ("refuse", "accept")) == "accept",
+            include_timestamp=texts.boolean("includeTimestamp", False),
+            compression=Compression[texts.choice("kafka.compression.type", kinds).upper()],
+            batch_bytes=texts.whole("kafka.batch.size", cls.batch_bytes, low=_SMALLEST_BATCH_BYTES),
             client_id=texts.get("kafka.client.id") or cls.client_id,
-            transaction_timeout_ms=_whole(texts, "kafka.transaction.timeout.ms", cls.transaction_timeout_ms, low=1_000),
-            request_timeout_ms=_whole(texts, "kafka.request.timeout.ms", cls.request_timeout_ms, low=1),
-            delivery_timeout_ms=_whole(texts, "kafka.delivery.timeout.ms", cls.delivery_timeout_ms, low=1),
+            transaction_timeout_ms=texts.whole("kafka.transaction.timeout.ms", timeout_ms, low=1_000),
+            request_timeout_ms=texts.whole("kafka.request.timeout.ms", cls.request_timeout_ms, low=1),
+            delivery_timeout_ms=texts.whole("kafka.delivery.timeout.ms", cls.delivery_timeout_ms, low=1),
         )
 
     def client(self) -> Client:
@@ -146,42 +142,3 @@ def check_columns(schema: StructType, options: SinkOptions) -> list[str]:
 
 def _columns_text(schema: StructType) -> str:
     return f"the rows have {', '.join(schema.fieldNames()) or 'no columns'}"
-
-
-def _refuse_unknown(texts: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in _NAMES}
-    for name in texts:
-        if name in known:
-            continue
-        if name in _REFUSED:
-            raise ConfigError(f"option {name} is not for this sink: {_REFUSED[name]}")
-        if name.startswith(_SECURITY):
-            raise ConfigError(f"option {name} is not supported: this sink speaks PLAINTEXT only")
-        like = nearest(name, known)
-        hint = f", did you mean {known[like]}?" if like else f"; known are {', '.join(_NAMES)}"
-        raise ConfigError(f"there is no option {name}{hint}")
-
-
-def _choice(texts: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    text = texts.get(name.lower(), choices[0]).strip().lower()
-    if text not in choices:
-        raise ConfigError(f"option {name}: {text!r} is not one of {', '.join(choices)}")
-    return text
-
-
-def _only(texts: Mapping[str, str], name: str, allowed: tuple[str, ...], reason: str) -> None:
-    if name in texts and texts[name].strip().lower() not in allowed:
-        raise ConfigError(f"option {name}: only {allowed[0]} is possible: {reason}")
-
-
-def _whole(texts: Mapping[str, str], name: str, default: int, *, low: int) -> int:
-    text = texts.get(name.lower())
-    if text is None:
-        return default
-    try:
-        number = int(text.strip())
-    except ValueError:
-        raise ConfigError(f"option {name}: {text!r} is no whole number") from None
-    if number < low:
-        raise ConfigError(f"option {name}: {number} is below {low}")
-    return number
