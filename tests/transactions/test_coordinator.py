@@ -175,7 +175,7 @@ def test_a_producer_ahead_of_the_markers_is_told_to_wait_and_not_fenced(epoch: i
     )
     states = list(cluster.process(cluster.coordinator()).node.transactions.states())
     assert not any(waiters for state in states for waiters in state._waiters.values()), "who gave up is forgotten"
-    assert {state._waiting for state in states} == {0}
+    assert {state._answers.count for state in states} == {0}
     cluster.world.start(far + 1)
     cluster.wait_for_state("CompleteCommit")
     cluster.write(following, V2, far, b"two")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.config import GroupConfig, NodeConfig
+from tidelog.coordination.answers import WaitingAnswers
 from tidelog.coordination.shard import Answer, KeyAndValue, Shard
-from tidelog.errors import DecodeError, ErrorCode, KafkaError
+from tidelog.errors import DecodeError
 from tidelog.groups import records
 from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.consumer import replay as consumer_replay
@@ -22,20 +23,6 @@ from tidelog.wire.records.offset_commit import OffsetCommitKey
 from tidelog.wire.stored import decode_group_record
 
 Group = ClassicGroup | ConsumerGroup
-MAX_WAITING_ANSWERS = 10_000
-"""Answers of one shard that may wait for their records to be committed; a further request is told to try again."""
-
-FAILED_WRITES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a member is told when the coordinator's own write failed."""
 
 
 class GroupsState:
@@ -56,8 +43,7 @@ class GroupsState:
         self.offsets = Offsets()
         self.positions = Positions()
         self._config = config
-        self._shard = shard
-        self._waiting = 0
+        self._answers = WaitingAnswers(outbox, shard, lambda: self.config.offsets_commit_timeout_ms)
         self._expiry: Any = None
         self.is_active = False
 
@@ -76,33 +62,7 @@ class GroupsState:
         """Append and apply records; `answer` hears once that they, and all before them, are committed, or are not known
         to be. Raises KafkaError, with a code for members, when nothing was written.
         """
-        if self._waiting >= MAX_WAITING_ANSWERS:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too many answers wait for their records")
-        self._waiting += 1
-        answered = False
-        timer: Any = None
-
-        def finished(code: ErrorCode) -> None:
-            self._waiting -= 1
-            give(code)
-
-        def give(code: ErrorCode) -> None:
-            nonlocal answered
-            if not answered:
-                answered = True
-                if timer is not None:
-                    timer.cancel()
-                answer(code)
-
-        try:
-            codec = self.config.offsets_topic_compression_codec
-            self._shard().write(content, finished, compression=codec, **batch)
-        except KafkaError as error:
-            self._waiting -= 1
-            raise KafkaError(FAILED_WRITES.get(error.code, error.code), error.message) from None
-        if not answered:
-            timeout_ms = self.config.offsets_commit_timeout_ms
-            timer = self.outbox.after(timeout_ms, lambda: give(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        self._answers.write(content, answer, compression=self.config.offsets_topic_compression_codec, **batch)
 
     def when_committed(self, answer: Answer) -> None:
         """Answer without writing, when what the answer rests on is committed."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.config import NodeConfig
+from tidelog.coordination.answers import WaitingAnswers
 from tidelog.coordination.shard import Answer, KeyAndValue, Shard
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.outbox import Outbox, Timer
@@ -15,23 +16,8 @@ from tidelog.transactions.transaction import Transaction
 from tidelog.wire.batch import BatchHeader
 from tidelog.wire.stored import decode_transaction_record
 
-MAX_WAITING_ANSWERS = 10_000
-"""Requests of one shard that may wait, for their records or for a transaction's markers; a further one is told to try
-again."""
 COMPLETE_RETRY_MS = 100
 """Between tries to write that a transaction is complete, while too few replicas are in sync."""
-
-FAILED_WRITES = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a producer is told when the coordinator's own write failed."""
 
 GivenId = Callable[[int | None, ErrorCode], None]
 
@@ -71,7 +57,7 @@ class TransactionsState:
         self._saving: Transaction | None = None
         """What is being written, with what its record does not tell."""
         self._shard = shard
-        self._waiting = 0
+        self._answers = WaitingAnswers(self.outbox, shard, lambda: self.config.request_timeout_ms)
         self._expiry: Any = None
         self.is_active = False
 
@@ -116,35 +102,7 @@ class TransactionsState:
     def _write(self, content: list[KeyAndValue], answer: Answer) -> None:
         if not self.is_active:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)  # a late answer to something asked when it still was
-        self._check_room()
-        self._waiting += 1
-        answered = False
-        timer: Timer | None = None
-
-        def finished(code: ErrorCode) -> None:
-            self._waiting -= 1
-            give(code)
-
-        def give(code: ErrorCode) -> None:
-            nonlocal answered
-            if not answered:
-                answered = True
-                if timer is not None:
-                    timer.cancel()
-                answer(code)
-
-        try:
-            self._shard().write(content, finished)
-        except KafkaError as error:
-            self._waiting -= 1
-            raise KafkaError(FAILED_WRITES.get(error.code, error.code), error.message) from None
-        if not answered:
-            timeout_ms = self.config.request_timeout_ms
-            timer = self.outbox.after(timeout_ms, lambda: give(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-
-    def _check_room(self) -> None:
-        if self._waiting >= MAX_WAITING_ANSWERS:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too many requests wait")
+        self._answers.write(content, answer)
 
     # --- waiting for markers ---
 
@@ -154,14 +112,14 @@ class TransactionsState:
         Producers would be told CONCURRENT_TRANSACTIONS and come again: holding them lets them go on at once. A leader's
         request is not held for longer than it would stay away, since others wait behind it on its connection.
         """
-        self._check_room()
-        self._waiting += 1
+        self._answers.check_room()
+        self._answers.count += 1
         waiters = self._waiters.setdefault(transactional_id, {})
 
         def finish(is_complete: bool) -> None:
             if waiters.pop(complete, None) is None:
                 return
-            self._waiting -= 1
+            self._answers.count -= 1
             timer.cancel()
             then(is_complete)
 
