@@ -14,6 +14,7 @@ from tidelog.outbox import Outbox
 from tidelog.replica import checkpoints
 from tidelog.replica.directory import LogDirectory, TopicPartition
 from tidelog.replica.partition import Partition, Role, Surroundings
+from tidelog.replica.refused_batches import RefusedBatches
 from tidelog.replica.throttle import ReplicationThrottles
 from tidelog.storage import Storage
 from tidelog.wire.uuids import ZERO_UUID
@@ -53,6 +54,7 @@ class Replicas:
         self.moved: dict[Partition, None] = {}
         """Partitions that grew since their positions were last told."""
         self.is_stopping = False
+        self.refused = RefusedBatches(outbox)
         self.throttles = ReplicationThrottles(
             node_id,
             outbox,

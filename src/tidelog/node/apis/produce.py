@@ -18,6 +18,7 @@ from tidelog.events import Request
 from tidelog.node.transaction_verification import Asker, Support
 from tidelog.outbox import Timer
 from tidelog.replica.partition import Partition
+from tidelog.replica.refused_batches import Place
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.produce import (
     LeaderIdAndEpoch,
@@ -52,6 +53,7 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
         return _refuse(body, ErrorCode.INVALID_REQUIRED_ACKS)
     wait = _Wait(node, request, ProduceResponse()) if acks != NONE else None
     failed_code = 0
+    refused = node.replicas.refused
     answers = ProduceResponse() if wait is None else wait.response
     for topic_data in body.topic_data:
         topic, topic_id = topic_data.name, topic_data.topic_id
@@ -59,17 +61,21 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
             topic = node.topic_name(topic_id)
         partition_answers = []
         for wanted in topic_data.partition_data:
+            place = (topic_data.name or topic_id, wanted.index)
             answer = PartitionProduceResponse(index=wanted.index, base_offset=-1)
             partition_answers.append(answer)
             try:
                 if topic is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
                 partition = node.replicas.find(topic, wanted.index)
+                if refused:
+                    refused.check_first(place, wanted.records, partition.log.producers.producers)
                 if is_transactional(wanted.records):
-                    _Verified(node, request, partition, wanted.records, answer, wait).take()
+                    _Verified(node, request, place, partition, wanted.records, answer, wait).take()
                     continue
                 end_offset = _append(node, partition, wanted.records, acks, answer)
-            except KafkaError as error:
+            except KafkaError as refusal:
+                error = refused.judged(place, wanted.records, refusal)
                 failed_code = error.code
                 _fail(node, answer, error.code, error.message, topic, wanted.index)
                 continue
@@ -94,12 +100,13 @@ def is_transactional(records: Any) -> bool:
 class _Verified:
     """One partition's batch of a transaction: appended at once, or when the coordinator has confirmed it."""
 
-    __slots__ = ("acks", "answer", "node", "partition", "records", "request", "wait")
+    __slots__ = ("acks", "answer", "node", "partition", "place", "records", "request", "wait")
 
     def __init__(
         self,
         node: Node,
         request: Request,
+        place: Place,
         partition: Partition,
         records: Any,
         answer: PartitionProduceResponse,
@@ -107,6 +114,7 @@ class _Verified:
     ) -> None:
         self.node = node
         self.request = request
+        self.place = place
         self.partition = partition
         self.records = records
         self.answer = answer
@@ -153,7 +161,8 @@ class _Verified:
             if complaint is not None:
                 raise complaint
             action()
-        except KafkaError as error:
+        except KafkaError as refusal:
+            error = self.node.replicas.refused.judged(self.place, self.records, refusal)
             topic, index = self.partition.topic, self.partition.index
             _fail(self.node, self.answer, error.code, error.message, topic, index)
             if self.wait is None:
