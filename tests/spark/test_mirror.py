@@ -17,6 +17,7 @@ from tests.support.nodes import PEERS, Node
 from tidelog.client.client import Client
 from tidelog.client.groups import committed_offsets
 from tidelog.errors import ConfigError
+from tidelog.spark.pipelines import cluster
 from tidelog.spark.pipelines.failures import PipelineError
 from tidelog.spark.pipelines.mirror import mirror, mirrored
 
@@ -108,7 +109,10 @@ def test_topics_go_under_another_name_and_partitions_are_added(
     assert content(target, "old.events") == content(node, "events")
 
 
-def test_what_cannot_be_mirrored_is_said(spark: SparkSession, node: Node, target: Node, tmp_path: Path) -> None:
+def test_what_cannot_be_mirrored_is_said(
+    spark: SparkSession, node: Node, target: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "REACH_MS", 1_000)
     confluent.create_topic(node, "here", 1)
     given = {"bootstrap": node.bootstrap, "to": target.bootstrap, "checkpoint": str(tmp_path / "c"), "once": True}
     with pytest.raises(ConfigError, match="--topics or --pattern"):
@@ -117,7 +121,7 @@ def test_what_cannot_be_mirrored_is_said(spark: SparkSession, node: Node, target
         mirror(spark, **given, topics="hre")
     with pytest.raises(PipelineError, match="the same cluster"):
         mirror(spark, **(given | {"to": node.bootstrap}), topics="here")
-    with pytest.raises(PipelineError, match=r"no broker of 127\.0\.0\.1:1 could be reached"):
+    with pytest.raises(PipelineError, match=r"no broker of 127\.0\.0\.1:1 could be reached for 1 s"):
         mirror(spark, **(given | {"to": "127.0.0.1:1"}), topics="here")
 
 

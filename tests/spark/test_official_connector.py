@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -18,43 +12,6 @@ from tests.clients import confluent, samples
 from tests.clients.conftest import TopicMaker
 from tests.clients.samples import Record
 from tests.support.nodes import Node
-from tools import fetch_spark_connector
-
-
-@pytest.fixture(scope="module")
-def scratch() -> Iterator[Path]:
-    """A directory for Spark's own files and the checkpoints."""
-    with tempfile.TemporaryDirectory(prefix="spark-", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
-
-
-@pytest.fixture(scope="module")
-def spark(scratch: Path) -> Iterator[SparkSession]:
-    """A local Spark with the Kafka connector."""
-    connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tidelog-tests")
-        .config("spark.jars", ",".join(str(each) for each in connector))
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.local.dir", str(scratch / "local"))
-        .getOrCreate()
-    )
-    yield session
-    gateway = SparkContext._gateway
-    session.stop()
-    # Spark's JVM would live as long as this process: the next module, or a check for what is left, should not meet it.
-    assert gateway is not None
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(30)
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 def read_batch(spark: SparkSession, node: Node, topic: str, **options: str) -> DataFrame:
@@ -117,7 +74,7 @@ def test_a_batch_read_between_offsets_and_from_a_time(spark: SparkSession, node:
 
 
 def test_a_stream_goes_from_topic_to_topic_and_goes_on_where_it_stopped(
-    spark: SparkSession, node: Node, make_topic: TopicMaker, scratch: Path
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     source, sink = make_topic(partitions=2), make_topic(partitions=2)
 
@@ -135,7 +92,7 @@ def test_a_stream_goes_from_topic_to_topic_and_goes_on_where_it_stopped(
             stream.writeStream.format("kafka")
             .option("kafka.bootstrap.servers", node.bootstrap)
             .option("topic", sink)
-            .option("checkpointLocation", str(scratch / "checkpoint"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
             .start()
         )
