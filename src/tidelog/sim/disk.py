@@ -328,6 +328,13 @@ class SimulatedDisk:
         files = [(name, one) for name, one in sorted(node.entries.items()) if isinstance(one, Inode)]
         return [(f"{path}/{name}", one.durable_size) for name, one in files]
 
+    def durable_file(self, path: str) -> bytes | None:
+        """What the medium has of a file, whatever programs see; None when it has no such file."""
+        node: Node | None = self._root
+        for name in path.split("/"):
+            node = node.durable.get(name) if isinstance(node, Directory) else None
+        return bytes(node.data[: node.durable_size]) + node.cut_tail if isinstance(node, Inode) else None
+
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Bit rot: turn one bit of a stored byte around, behind everybody's back."""
         self._file(path, self._find(path)).data[position] ^= 1 << bit

@@ -42,7 +42,7 @@ class Observer:
         node, world = process.node, self._world
         cluster = node.cluster
         quorum = cluster.quorum
-        metadata = (quorum.high_watermark, cluster.image_offset, quorum.epoch)  # a change of its role is told
+        metadata = (quorum.high_watermark, cluster.image_offset, quorum.epoch, quorum.is_leader)
         seen = (len(world.told), len(world.halts))
         if metadata != life.metadata or seen != self._seen:
             life.metadata = metadata

@@ -14,7 +14,6 @@ from tidelog.quorum.leadership import Leader, Leadership
 from tidelog.quorum.snapshots import Snapshots
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 from tidelog.sim.mutants.base import Hit, Mutant, Original
-from tidelog.sim.mutants.workloads import restless_quorum
 
 
 def _votes_again(original: Original, hit: Hit) -> Original:
@@ -102,13 +101,11 @@ MUTANTS = (
         "vote-not-flushed",
         "a vote is told before it is on the medium",
         [(Core, "reply", _answers_at_once)],
-        restless_quorum,
     ),
     Mutant(
         "wiped-voter-votes",
         "a voter that lost its disk votes as if it were the same (before KIP-853)",
         [(VoterSet, "is_voter", _directory_ignored), (elections, "is_for_replica", _any_replica_is_meant)],
-        restless_quorum,
     ),
     Mutant(
         "committed-by-count",
