@@ -41,7 +41,7 @@ def main() -> int:
     begin = int(checkpoint.read_text()) if checkpoint.exists() else 0
     for batch_id in range(begin, int(last_text) + 1):
         identity = run.begin()
-        entry = read_ledger(run.client, transactional_id, options.delivery_timeout_ms)
+        entry = read_ledger(run.client, transactional_id, options.delivery_timeout_ms, topic)
         skipped = is_written(entry, batch_id, QUERY, transactional_id, accept_missing=False)
         if not skipped:
             job = _job(options, topic, batch_id)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -22,7 +23,7 @@ from tidelog.client.client import Client
 from tidelog.client.transactions import describe_transaction
 from tidelog.errors import ConfigError
 from tidelog.spark.sink_stream import MicroBatchSink, sink_for
-from tidelog.spark.transactions import BatchWritten, CheckpointError, SinkError, ledger_group
+from tidelog.spark.transactions import BatchWritten, CheckpointError, SinkError, ledger_group, read_ledger
 from tidelog.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 NODE_PROPERTIES = {
@@ -284,6 +285,24 @@ def test_the_format_itself_streams_exactly_once_where_rows_are_together(
     with pytest.raises(PySparkException, match=r"another task writes there too|tasks wrote to"):
         counting(spark).writeStream.format("tidelog").options(**apart).start().awaitTermination(120)
     assert len(sink_judge.read_committed(node.bootstrap, topic, 2)) == len(found)
+
+
+def test_a_ledger_that_a_transaction_holds_is_waited_for_and_then_explained(node: Node, make_topic: TopicMaker) -> None:
+    """As when a coordinator forgot to end one: nothing is guessed, and when it is over the query goes on."""
+    topic = make_topic()
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "forgotten"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    reader = Consumer({"bootstrap.servers": node.bootstrap, "group.id": ledger_group("held")})
+    entry = TopicPartition(topic, 0, 3, '{"query": "q"}')
+    producer.send_offsets_to_transaction([entry], reader.consumer_group_metadata(), 30)
+    reader.close()
+    with Client(node.bootstrap) as client:
+        for where in (topic, None):
+            with pytest.raises(SinkError, match=r"did not end within 300 ms.*find-hanging"):
+                read_ledger(client, "held", 300, where)
+        producer.abort_transaction(30)
+        assert read_ledger(client, "held", 30_000, topic) is None
 
 
 # --- bad input ---

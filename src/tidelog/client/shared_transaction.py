@@ -26,7 +26,12 @@ from tidelog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from tidelog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tidelog.wire.messages.end_txn import EndTxnRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
-from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tidelog.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from tidelog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -199,10 +204,23 @@ def add_partitions(client: Client, identity: Identity, partitions: Iterable[Topi
     )
 
 
-def stable_offsets(client: Client, group: str, timeout_ms: int) -> Mapping[TopicPartition, Committed]:
-    """What a group has committed, once no open transaction could change it any more (KIP-447)."""
+def stable_offsets(
+    client: Client, group: str, timeout_ms: int, partitions: Iterable[TopicPartition] | None = None
+) -> Mapping[TopicPartition, Committed]:
+    """What a group has committed, once no open transaction could change it any more (KIP-447).
+
+    Without `partitions`, of all that have an offset already: one that would be a partition's first is waited for only
+    where the partition is named.
+    """
     request = OffsetFetchRequest(group_id=group, topics=None, require_stable=True)
     request.groups = [OffsetFetchRequestGroup(group_id=group, topics=None)]
+    if partitions is not None:
+        rows = groupby(sorted(partitions), key=lambda pair: pair[0])
+        wanted = {topic: [partition for _, partition in pairs] for topic, pairs in rows}
+        request.topics = [OffsetFetchRequestTopic(name=name, partition_indexes=one) for name, one in wanted.items()]
+        request.groups[0].topics = [
+            OffsetFetchRequestTopics(name=name, partition_indexes=one) for name, one in wanted.items()
+        ]
 
     def codes(answer: Any) -> Iterable[int]:
         for one in answer.groups or [answer]:

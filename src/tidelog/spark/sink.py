@@ -201,7 +201,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         super().__init__(options, columns, options.require_transactional_id())
 
     def _read_ledger(self, client: Client) -> LedgerEntry | None:
-        return read_ledger(client, self._transactional_id, self._options.delivery_timeout_ms)
+        return read_ledger(client, self._transactional_id, self._options.delivery_timeout_ms, self._options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """In an executor: the rows of one task, unless the ledger has the batch."""

@@ -158,7 +158,7 @@ class MicroBatchSink:
         begun_s = time.monotonic()
         run = self.run()
         identity = run.begin()
-        entry = read_ledger(run.client, self._transactional_id, self.options.delivery_timeout_ms)
+        entry = read_ledger(run.client, self._transactional_id, self.options.delivery_timeout_ms, self.options.topic)
         accept = self.options.accept_missing_ledger
         if is_written(entry, batch_id, query_id, self._transactional_id, accept_missing=accept):
             return BatchWritten(batch_id, True)

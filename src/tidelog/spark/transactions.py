@@ -27,6 +27,7 @@ from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
 MOST_TURNS = 4
 """How often a batch is begun anew after a task was lost, before the query gives up."""
 _STAGE_PATIENCE_S = 30.0
+_LEDGER_PARTITION = 0
 _BEGIN_ANEW = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_PRODUCER_ID,
@@ -73,19 +74,39 @@ def ledger_group(transactional_id: str) -> str:
     return f"{transactional_id}-ledger"
 
 
-def read_ledger(client: Client, transactional_id: str, timeout_ms: int) -> LedgerEntry | None:
-    """The newest entry; None where there is none."""
+def read_ledger(client: Client, transactional_id: str, timeout_ms: int, topic: str | None) -> LedgerEntry | None:
+    """The newest entry; None where there is none. `topic` is where all rows go, None where each row says it."""
+    group = ledger_group(transactional_id)
+    try:
+        offsets = stable_offsets(client, group, timeout_ms)
+        if not offsets:  # so would it be while the first entry is in a transaction that is not over
+            names = client.refresh(None).topics if topic is None else (topic,)
+            offsets = stable_offsets(client, group, timeout_ms, [(name, _LEDGER_PARTITION) for name in names])
+    except KafkaError as error:
+        raise SinkError(_why_no_ledger(group, error, timeout_ms)) from error
     entries = []
-    for (topic, _), committed in stable_offsets(client, ledger_group(transactional_id), timeout_ms).items():
+    for (name, _), committed in offsets.items():
         try:
             query_id = str(json.loads(committed.metadata)["query"])
         except (ValueError, KeyError, TypeError):
             raise CheckpointError(
-                f"group {ledger_group(transactional_id)!r} is not a ledger of this sink: its offset says "
-                f"{committed.metadata!r}; choose another transactional id"
+                f"group {group!r} is not a ledger of this sink: its offset says {committed.metadata!r}; choose another "
+                "transactional id"
             ) from None
-        entries.append(LedgerEntry(committed.offset, query_id, topic))
+        entries.append(LedgerEntry(committed.offset, query_id, name))
     return max(entries, default=None)
+
+
+def _why_no_ledger(group: str, error: KafkaError, timeout_ms: int) -> str:
+    if error.code != ErrorCode.UNSTABLE_OFFSET_COMMIT:
+        return f"the ledger, group {group!r}, cannot be read: {error.code.name}: {error}"
+    # Our own transactions are over when the ledger is read. One of Apache Kafka's, whose markers were due while its
+    # partitions had no leader, can be over for the coordinator and stay open in the partitions.
+    return (
+        f"the ledger, group {group!r}, is part of a transaction that did not end within {timeout_ms} ms. `tidelog "
+        "transactions find-hanging` tells whether the cluster forgot to end it; committed or aborted in all its "
+        "partitions alike, the query goes on where it was"
+    )
 
 
 def is_written(
@@ -151,7 +172,9 @@ class TransactionRun:
             if entry is not None:
                 metadata = json.dumps({"query": entry.query_id})
                 group = ledger_group(self.transactional_id)
-                self._transactions.add_offset(identity, group, (entry.topic, 0), entry.batch_id, metadata)
+                self._transactions.add_offset(
+                    identity, group, (entry.topic, _LEDGER_PARTITION), entry.batch_id, metadata
+                )
             self._transactions.end(identity, commit=True)
 
     def abort(self, identity: Identity) -> None:
