@@ -235,3 +235,56 @@ def test_groups_are_described_and_deleted(node: GroupNode) -> None:
 def test_the_protocol_can_be_turned_off() -> None:
     node = GroupNode(group_coordinator_rebalance_protocols="classic")
     assert ConsumerMember(node, "a").code() is ErrorCode.UNSUPPORTED_VERSION
+
+
+# --- how soon members come again ---
+
+
+def test_a_member_that_waits_for_others_is_asked_to_come_sooner(node: GroupNode) -> None:
+    first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
+    beat_until_settled([first], 3)
+    assert first.beat().heartbeat_interval_ms == 500
+    node.pass_ms(1_100)
+    assert second.beat().heartbeat_interval_ms == 50, "what it is to have is still another's"
+    first.beat()
+    first.beat()
+    assert second.beat().heartbeat_interval_ms == 500, "it has all now"
+    assert second.beat().heartbeat_interval_ms == 500
+    assert counts([first, second]) == [2, 2]
+
+
+def test_members_come_when_the_target_is_made() -> None:
+    """Else a member that joins just after another has nothing to read for a whole interval."""
+    node = GroupNode(group_consumer_heartbeat_interval_ms="5000", group_consumer_assignment_interval_ms="300")
+    members = [ConsumerMember(node, name) for name in "ab"]
+    members[0].beat()
+    told_ms = members[1].beat().heartbeat_interval_ms
+    group = group_of(node)
+    assert group.epoch > group.assignment_epoch, "a target was made a moment ago"
+    assert 50 <= told_ms <= 300
+    node.pass_ms(told_ms)
+    assert group.epoch == group.assignment_epoch
+    assert members[1].beat().heartbeat_interval_ms == 500, "now it waits for what the other has"
+
+
+def test_heartbeats_that_say_nothing_new_leave_nothing_behind(node: GroupNode) -> None:
+    member = ConsumerMember(node, "a", topics=None)
+    beat_until_settled([member], 3)
+    process = node.process(1).node
+    state = node.state()
+    end_offset = state._answers._shard().partition.log.log_end_offset
+    quiet: dict[str, Any] = {"subscribed_topic_names": None, "topic_partitions": None, "rebalance_timeout_ms": -1}
+    member.beat(**quiet)
+    timers = len(process.outbox._timers)
+    for _ in range(50):
+        answer = member.beat(**quiet)
+        assert answer.assignment is None
+        assert answer.member_epoch == member.epoch
+    assert state._answers._shard().partition.log.log_end_offset == end_offset
+    assert len(process.outbox._timers) <= timers + 5, "one timer a member, however often it reports"
+    node.pass_ms(9_000)
+    member.beat(**quiet)
+    node.pass_ms(9_000)
+    assert member.beat(**quiet).error_code == 0, "its session runs from its last heartbeat"
+    node.pass_ms(10_100)
+    assert member.code(**quiet) is ErrorCode.UNKNOWN_MEMBER_ID, "it fell silent"

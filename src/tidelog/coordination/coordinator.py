@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from tidelog.coordination.shard import CoordinatorState, Shard
@@ -22,6 +23,7 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+@lru_cache(maxsize=4_096)
 def partition_for(key: str, partitions: int) -> int:
     """The partition that looks after a key: the hash without its sign, as Kafka takes it."""
     value = java_string_hash(key)

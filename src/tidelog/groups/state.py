@@ -43,6 +43,9 @@ class GroupsState:
         self.offsets = Offsets()
         self.positions = Positions()
         self._config = config
+        self._usual_of = config()
+        self._usual = GroupConfig.from_overrides({}, self._usual_of)
+        """What is in force for a group that nothing was set for: every heartbeat asks."""
         self._answers = WaitingAnswers(outbox, shard, lambda: self.config.offsets_commit_timeout_ms)
         self._expiry: Any = None
         self.is_active = False
@@ -54,7 +57,12 @@ class GroupsState:
 
     def group_config(self, group_id: str) -> GroupConfig:
         """What is in force for one group."""
-        return GroupConfig.from_overrides(self._overrides(group_id), self._config())
+        overrides, config = self._overrides(group_id), self._config()
+        if overrides:
+            return GroupConfig.from_overrides(overrides, config)
+        if self._usual_of is not config:
+            self._usual, self._usual_of = GroupConfig.from_overrides({}, config), config
+        return self._usual
 
     # --- writing ---
 

@@ -68,7 +68,9 @@ class ConsumerGroup:
         """Who has a partition, or still has to give it up. Invariant: one member each."""
         self.checked_topics_version = -1
         """The topics' version that the hash was last compared at."""
+        self.session_deadlines_ms: dict[str, int] = {}
         self.session_timers: dict[str, Timer] = {}
+        """Invariant: none is due after its member's deadline."""
         self.rebalance_timers: dict[str, Timer] = {}
         self.assignment_timer: Timer | None = None
         self.syncing: dict[str, Timer] = {}
@@ -148,6 +150,7 @@ class ConsumerGroup:
             self._release(member)
             if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
                 del self.static_members[member.instance_id]
+        self.session_deadlines_ms.pop(member_id, None)
         for timers in (self.session_timers, self.rebalance_timers, self.syncing):
             timer = timers.pop(member_id, None)
             if timer is not None:

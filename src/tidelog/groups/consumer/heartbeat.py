@@ -14,6 +14,7 @@ from tidelog.groups.consumer.assignors import ASSIGNORS
 from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Assignment, ConsumerMember, MemberState
+from tidelog.groups.consumer.pace import next_heartbeat_ms
 from tidelog.groups.consumer.reconcile import is_part_of, reconcile
 from tidelog.groups.consumer.topic_pattern import TopicPattern
 from tidelog.groups.member_ids import new_member_id
@@ -67,6 +68,10 @@ def heartbeat(state: GroupsState, request: Beat, reply: Reply) -> None:
         _leave(state, group, request, reply)
         return
     if isinstance(group, ConsumerGroup):
+        member = _nothing_new_from(state, group, request)
+        if member is not None:
+            _stay(state, group, member, request, reply)
+            return
         plan = Plan(state, group)
     elif request.member_epoch != 0:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
@@ -190,6 +195,35 @@ def _check_epoch(member: ConsumerMember, request: Beat) -> None:
 # --- what it says, and what it is told ---
 
 
+def _nothing_new_from(state: GroupsState, group: ConsumerGroup, request: Beat) -> ConsumerMember | None:
+    """The member, where it has what it is to have and its request says nothing new: as nearly every heartbeat does."""
+    member = group.members.get(request.member_id)
+    if (
+        member is None
+        or member.classic is not None
+        or member.state is not MemberState.STABLE
+        or not request.member_epoch == member.epoch == group.assignment_epoch == group.epoch
+        or group.checked_topics_version != state.topics.version
+        or request.topics is not None
+        or request.pattern is not None
+        or request.assignor is not None
+        or request.rack_id not in (None, member.rack_id)
+        or request.instance_id != member.instance_id
+        or request.rebalance_timeout_ms not in (-1, member.rebalance_timeout_ms)
+        or (request.client_id, request.client_host) != (member.client_id, member.client_host)
+    ):
+        return None
+    return member
+
+
+def _stay(state: GroupsState, group: ConsumerGroup, member: ConsumerMember, request: Beat, reply: Reply) -> None:
+    """A sign of life and no more."""
+    state.when_committed(
+        lambda code: _answer(state, member, member if code is ErrorCode.NONE else code, request, reply)
+    )
+    sessions.keep_alive(state, group, member)
+
+
 def _updated(member: ConsumerMember, request: Beat) -> ConsumerMember:
     return replace(
         member,
@@ -256,7 +290,7 @@ def _answer(
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=state.group_config(request.group_id).consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=next_heartbeat_ms(state, request.group_id, after),
     )
     if request.is_full or before.assigned != after.assigned:
         response.assignment = AssignmentMessage(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelog.coordination.shard import Answer
@@ -28,14 +29,25 @@ def keep_alive(state: GroupsState, group: ConsumerGroup, member: ConsumerMember)
 
 
 def _watch(state: GroupsState, group: ConsumerGroup, member_id: str, delay_ms: int) -> None:
-    def due() -> None:
-        if state.groups.get(group.group_id) is group and member_id in group.members:
-            expire(state, group, member_id, "its session ended", lambda: _watch(state, group, member_id, RETRY_MS))
+    """One timer a member, which looks at the deadline when it fires: a heartbeat sets no new one."""
+    deadline_ms = state.outbox.now_ms + delay_ms
+    group.session_deadlines_ms[member_id] = deadline_ms
+    timer = group.session_timers.get(member_id)
+    if timer is not None and timer.at_ms <= deadline_ms and timer.callback is not None:
+        return
+    if timer is not None:
+        timer.cancel()
+    group.session_timers[member_id] = state.outbox.at(deadline_ms, partial(_session_due, state, group, member_id))
 
-    old = group.session_timers.pop(member_id, None)
-    if old is not None:
-        old.cancel()
-    group.session_timers[member_id] = state.outbox.after(delay_ms, due)
+
+def _session_due(state: GroupsState, group: ConsumerGroup, member_id: str) -> None:
+    if state.groups.get(group.group_id) is not group or member_id not in group.members:
+        return
+    left_ms = group.session_deadlines_ms[member_id] - state.outbox.now_ms
+    if left_ms > 0:
+        _watch(state, group, member_id, left_ms)
+    else:
+        expire(state, group, member_id, "its session ended", lambda: _watch(state, group, member_id, RETRY_MS))
 
 
 def watch_revocation(state: GroupsState, group: ConsumerGroup, member: ConsumerMember) -> None:
