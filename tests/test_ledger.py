@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.ledger import ACKNOWLEDGED, FAILED, UNKNOWN, Entry, compare
+from tidelog.ledger import ACKNOWLEDGED, FAILED, UNKNOWN, Entry, compare, offset_told
 
 
 def entry(value: str, sequence: int, outcome: str = ACKNOWLEDGED, offset: int = -1, producer: str = "p") -> Entry:
@@ -41,3 +41,11 @@ def test_twice_elsewhere_and_out_of_order() -> None:
     assert found.duplicated == ("a",)
     assert [one.value for one in found.moved] == ["a", "b", "c"]
     assert found.reordered == (("b", "a"),)
+
+
+@pytest.mark.parametrize("missing", [None, -1001, -1])
+def test_an_acknowledgement_may_have_no_offset(missing: int | None) -> None:
+    """A record the broker had already: held against the log by its value alone."""
+    found = compare([entry("a", 0, offset=offset_told(missing)), entry("b", 1, offset=offset_told(1))], ["a", "b"])
+    assert (found.lost, found.moved) == ((), ())
+    assert offset_told(0) == 0

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from confluent_kafka import Producer
 
-from tidelog.ledger import ACKNOWLEDGED, FAILED, Entry
+from tidelog.ledger import ACKNOWLEDGED, FAILED, Entry, offset_told
 
 CITIES = ("Bergen", "Cork", "Kiel", "Lisbon", "Porto", "Riga")
 TELL_EVERY_S = 0.1
@@ -71,7 +71,9 @@ class Writer:
 
     def _note(self, error: Any, message: Any, sequence: int, value: str) -> None:
         partition = message.partition()
-        outcome, offset, said = (ACKNOWLEDGED, message.offset(), "") if error is None else (FAILED, -1, error.name())
+        outcome, offset, said = (
+            (ACKNOWLEDGED, offset_told(message.offset()), "") if error is None else (FAILED, -1, error.name())
+        )
         if error is None:
             self.acknowledged += 1
             self.last_acknowledged_s[partition] = time.monotonic()

@@ -28,6 +28,15 @@ ACKNOWLEDGED, FAILED, UNKNOWN = "acknowledged", "failed", "unknown"
 OUTCOMES = (ACKNOWLEDGED, FAILED, UNKNOWN)
 
 
+def offset_told(offset: int | None) -> int:
+    """The offset of an acknowledgement, which may have none.
+
+    librdkafka takes a record as stored, too, when the broker has it already or accepts the batch behind it, and has no
+    offset to tell then.
+    """
+    return -1 if offset is None or offset < 0 else offset
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One record's fate as its producer knows it; see the head of this file."""

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Producer
 
 from tests.cluster.support import WAIT_S, ask, cluster_of, create_topic, load_on, wait_in_step, wait_until
-from tidelog.ledger import ACKNOWLEDGED, FAILED, Entry, compare
+from tidelog.ledger import ACKNOWLEDGED, FAILED, Entry, compare, offset_told
 from tidelog.verify.cluster import LocalCluster
 from tidelog.verify.files import stored_batches
 from tidelog.verify.judge import judge_replicas, value_of
@@ -30,7 +30,7 @@ def produce(cluster: LocalCluster, topic: str, values: list[str], **settings: An
     def delivered(sequence: int, value: str) -> Any:
         def note(error: KafkaError | None, message: Any) -> None:
             outcome = ACKNOWLEDGED if error is None else FAILED
-            offset = -1 if error is not None else message.offset()
+            offset = -1 if error is not None else offset_told(message.offset())
             name = "" if error is None else error.name()
             entries.append(Entry("1", sequence, value, topic, 0, offset, outcome, name, 0))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from tidelog.errors import TidelogError
-from tidelog.ledger import ACKNOWLEDGED, FAILED, UNKNOWN, Entry
+from tidelog.ledger import ACKNOWLEDGED, FAILED, UNKNOWN, Entry, offset_told
 from tidelog.verify.gaps import Gaps
 from tidelog.verify.judge import Seen, number_of
 
@@ -131,7 +131,7 @@ class NumberedProducer:
 
         def delivered(error: Any, message: Any) -> None:
             if error is None:
-                self._note(sequence, partition, message.offset(), ACKNOWLEDGED, "")
+                self._note(sequence, partition, offset_told(message.offset()), ACKNOWLEDGED, "")
             else:
                 self._note(sequence, partition, -1, FAILED, error.name())
 
