@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from tidelog.config.group import GroupConfig
 from tidelog.config.node import NodeConfig
-from tidelog.config.node_settings import NodeSettings
 from tidelog.config.others import (
     REFUSED,
     REFUSED_PREFIXES,
@@ -28,6 +26,7 @@ from tidelog.config.topic import TopicConfig
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "settings.md"
 SOURCE = ROOT / "src" / "tidelog"
+SETTINGS_MODULES = (SOURCE / "config" / "node_settings.py", SOURCE / "config" / "coordinator_settings.py")
 
 UNUSED = " ○"
 
@@ -143,9 +142,7 @@ def sections() -> dict[str, list[Setting]]:
     found: dict[str, list[Setting]] = {}
     heading = ""
     known = {setting.attribute: setting for setting in NodeConfig.SETTINGS.values()}
-    module = sys.modules[NodeSettings.__module__].__file__
-    assert module is not None
-    for line in Path(module).read_text(encoding="utf-8").splitlines():
+    for line in (line for module in SETTINGS_MODULES for line in module.read_text(encoding="utf-8").splitlines()):
         if match := re.match(r"    # --- (.+) ---$", line):
             heading = match.group(1)
         elif (match := re.match(r"    ([a-z_0-9]+): ", line)) and match.group(1) in known:

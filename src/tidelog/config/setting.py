@@ -299,8 +299,8 @@ class SettingsBase:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def settings(cls: Class) -> Class:
-    """Turn a class whose lines are settings into one whose instances hold their values."""
-    found: dict[str, Setting] = {}
+    """Turn a class whose lines are settings, beside those it inherits, into one whose instances hold their values."""
+    found: dict[str, Setting] = dict(cls.SETTINGS)  # type: ignore[attr-defined]
     for attribute, setting in list(vars(cls).items()):
         if isinstance(setting, Setting):
             setting.name = setting.name or attribute.replace("_", ".")
