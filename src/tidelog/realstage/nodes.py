@@ -14,8 +14,8 @@ from tidelog.runtime.cluster_plan import HOST, ClusterPlan, NodePlan
 from tidelog.runtime.formatting import prepare_cluster
 from tidelog.sim.network import CONTROL, DATA
 from tidelog.sim.stage import PartitionView, Plan, ReplicaView, StoredRecord, Told
+from tidelog.sim.stored import StoredRecords
 from tidelog.verify.cluster import LocalCluster, free_base_port
-from tidelog.wire.batch import iterate_batches, iterate_records
 
 ANSWER_MS = 2000
 Image = dict[str, Any]
@@ -52,7 +52,7 @@ class RealNodes:
         prepare_cluster(self.plan, configs, {one.node_id: self._peer_addresses(one, links) for one in plans})
         self.cluster = LocalCluster.prepared(self.plan, ["--log-format", "json"])
         self._read_bytes: dict[int, int] = {}
-        self._parsed: dict[tuple[int, str, int], tuple[bytes, tuple[StoredRecord, ...]]] = {}
+        self._stored = StoredRecords()
         self._highest: dict[tuple[int, str], int] = {}
         self.went_back: list[str] = []
         """Epochs that a node saw go back, in words."""
@@ -204,17 +204,7 @@ class RealNodes:
         return b"".join(found)
 
     def _records(self, node_id: int, topic: str, index: int) -> tuple[StoredRecord, ...]:
-        data = self.log_bytes(node_id, topic, index)
-        known = self._parsed.get((node_id, topic, index))
-        if known is not None and known[0] == data:
-            return known[1]
-        records = tuple(
-            StoredRecord(record.offset, batch.partition_leader_epoch, (record.value or b"").decode())
-            for batch in iterate_batches(data, allow_partial=True)
-            for record in iterate_records(batch)
-        )
-        self._parsed[node_id, topic, index] = (data, records)
-        return records
+        return self._stored.parse(node_id, topic, index, self.log_bytes(node_id, topic, index))
 
     # --- what they told ---
 

@@ -27,8 +27,8 @@ from tidelog.sim.stage import (
     Told,
     Traffic,
 )
+from tidelog.sim.stored import StoredRecords
 from tidelog.sim.wording import describe
-from tidelog.wire.batch import iterate_batches, iterate_records
 
 PATIENCE_MS = 120_000
 """How long a client of a script may take for one thing before the script is given up."""
@@ -55,7 +55,7 @@ class SimulatedStage:
         """The group of a consumer that has one, and whether it reports its position there."""
         self._fetches: dict[str, list[Fetched]] = {}
         self._traffic: list[Traffic] = []
-        self._parsed: dict[tuple[int, str, int], tuple[bytes, tuple[StoredRecord, ...]]] = {}
+        self._stored = StoredRecords()
         self._told = 0
         self._highest: dict[tuple[int, str], int] = {}
         self._went_back: list[str] = []
@@ -168,17 +168,7 @@ class SimulatedStage:
         return ReplicaView(node_id, state, records, end_offset, high_watermark)
 
     def _records(self, node_id: int, topic: str, index: int) -> tuple[StoredRecord, ...]:
-        data = self.log_bytes(node_id, topic, index)
-        known = self._parsed.get((node_id, topic, index))
-        if known is not None and known[0] == data:
-            return known[1]
-        records = tuple(
-            StoredRecord(record.offset, batch.partition_leader_epoch, (record.value or b"").decode())
-            for batch in iterate_batches(data, allow_partial=True)
-            for record in iterate_records(batch)
-        )
-        self._parsed[node_id, topic, index] = (data, records)
-        return records
+        return self._stored.parse(node_id, topic, index, self.log_bytes(node_id, topic, index))
 
     def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
         disk = self.cluster.world.hosts[node_id].disks[0]
