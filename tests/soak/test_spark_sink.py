@@ -15,12 +15,14 @@ import pyspark
 import pytest
 
 from tests.spark.sink_faults import MOMENTS, PROJECT_ROOT, one_node, run_with_fault, three_nodes
+from tests.spark.sink_kafka import three_kafka_nodes
 from tests.spark.sink_proxy import descendants
 from tests.support.nodes import KafkaNode, TidelogNode
 from tests.support.ports import free_ports
 from tests.support.processes import wait_until
 
 WAIT_S = 120.0
+PROGRAMS = ("tests.spark.sink_job", "tests.spark.sink_protocol_job")
 SPARK_HOME = Path(pyspark.__file__).parent
 
 
@@ -31,18 +33,25 @@ def test_kills_on_one_machine(tmp_path: Path, victim: str, step: str, when: str)
         run_with_fault(stage, tmp_path, victim, step, when)
 
 
-@pytest.mark.parametrize("program", ["tests.spark.sink_job", "tests.spark.sink_protocol_job"])
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("step", "when"), MOMENTS)
 def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str, program: str) -> None:
     with three_nodes(tmp_path / "cluster") as stage:
         run_with_fault(stage, tmp_path, "broker", step, when, program=program)
 
 
-@pytest.mark.parametrize("program", ["tests.spark.sink_job", "tests.spark.sink_protocol_job"])
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("step", "when"), MOMENTS)
-def test_apache_kafka_is_killed(tmp_path: Path, step: str, when: str, program: str) -> None:
-    with one_node(KafkaNode, tmp_path / "node") as stage:
+def test_leaders_and_coordinators_of_apache_kafka(tmp_path: Path, step: str, when: str, program: str) -> None:
+    with three_kafka_nodes(tmp_path / "cluster") as stage:
         run_with_fault(stage, tmp_path, "broker", step, when, program=program)
+
+
+@pytest.mark.parametrize(("step", "when"), [each for each in MOMENTS if each != ("end", "after")])
+def test_the_only_node_of_apache_kafka(tmp_path: Path, step: str, when: str) -> None:
+    """Not when its coordinator has decided and not told the partitions yet: sink_kafka.py says what one node does."""
+    with one_node(KafkaNode, tmp_path / "node") as stage:
+        run_with_fault(stage, tmp_path, "broker", step, when, program="tests.spark.sink_protocol_job")
 
 
 # --- a real cluster of Spark ---

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import NamedTuple
 from uuid import uuid4
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tidelog.wire.murmur2 import partition_for_key
 
@@ -24,21 +25,13 @@ class Found(NamedTuple):
 
 def read_committed(bootstrap: str, topic: str, partitions: int, *, timeout_s: float = 60.0) -> list[Found]:
     """All committed records of a topic, partition by partition, once nothing is open any more."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"judge-{uuid4()}",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-        }
-    )
+    deadline = time.monotonic() + timeout_s
+    consumer = _consumer(bootstrap, "read_committed")
     try:
+        _wait_until_nothing_is_open(consumer, bootstrap, topic, partitions, deadline)
         consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
         found: list[Found] = []
         finished: set[int] = set()
-        deadline = time.monotonic() + timeout_s
         while len(finished) < partitions:
             assert time.monotonic() < deadline, f"the end of {topic} was not reached: {finished}"
             for message in consumer.consume(5_000, 1.0):
@@ -60,6 +53,38 @@ def read_committed(bootstrap: str, topic: str, partitions: int, *, timeout_s: fl
         return sorted(found)
     finally:
         consumer.close()
+
+
+def _consumer(bootstrap: str, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"judge-{uuid4()}",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+
+
+def _wait_until_nothing_is_open(
+    consumer: Consumer, bootstrap: str, topic: str, partitions: int, deadline: float
+) -> None:
+    """A commit is answered before its markers are written, and a new leader learns of its high watermark in time."""
+    everything = _consumer(bootstrap, "read_uncommitted")
+    try:
+        for partition in range(partitions):
+            where = TopicPartition(topic, partition)
+            while True:
+                with contextlib.suppress(KafkaException):
+                    ends = [each.get_watermark_offsets(where, 10)[1] for each in (everything, consumer)]
+                    if ends[0] == ends[1]:
+                        break
+                assert time.monotonic() < deadline, f"a transaction is open in {topic}-{partition}"
+                time.sleep(0.05)
+    finally:
+        everything.close()
 
 
 def require_counted_once(found: list[Found], partitions: int, count: int) -> None:
