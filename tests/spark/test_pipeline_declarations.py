@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import stat
@@ -50,6 +51,17 @@ def test_an_unknown_option_is_answered_with_the_nearest(capsys: pytest.CaptureFi
         land.PIPELINE.options_of()
     with pytest.raises(ConfigError, match="--format: 'detla' is not possible; did you mean 'delta'"):
         land.PIPELINE.options_of(path="x", format="detla")
+
+
+def test_a_cluster_is_found_as_by_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIDELOG_BOOTSTRAP", raising=False)
+    assert land.PIPELINE.options_of(path="x").bootstrap == "127.0.0.1:9092"
+    monkeypatch.setenv("TIDELOG_BOOTSTRAP", "elsewhere:9092")
+    assert land.PIPELINE.options_of(path="x").bootstrap == "elsewhere:9092"
+    assert land.PIPELINE.options_of(path="x", bootstrap="here:9092").bootstrap == "here:9092"
+    parser = argparse.ArgumentParser()
+    land.PIPELINE.add_to(parser)
+    assert parser.parse_args(["--path", "x"]).bootstrap == "elsewhere:9092"
 
 
 def test_nothing_but_a_run_loads_spark() -> None:

@@ -8,6 +8,7 @@ outcome = PIPELINE.run(spark, PIPELINE.options_of(bootstrap="127.0.0.1:9092", to
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -53,6 +54,13 @@ class Option:
     metavar: str = ""
     choices: tuple[str, ...] = ()
     required: bool = False
+    variable: str = ""
+    """The environment variable that goes before the default."""
+
+    @property
+    def default_now(self) -> Any:
+        """What holds where it is not given."""
+        return os.environ.get(self.variable) or self.default
 
     @property
     def flag(self) -> str:
@@ -62,8 +70,9 @@ class Option:
     @property
     def help_with_default(self) -> str:
         """Its sentence and, where it has a default that can be shown, that."""
-        shown = self.default is not None and self.kind is not bool
-        return f"{self.help} (default: {self.default})" if shown else self.help
+        if self.default is None or self.kind is bool:
+            return self.help
+        return f"{self.help} (default: {f'the variable {self.variable}, or ' if self.variable else ''}{self.default})"
 
 
 @dataclass
@@ -79,7 +88,13 @@ class Outcome:
 
 Run = Callable[["SparkSession", Options, "Progress"], Outcome]
 
-BOOTSTRAP = Option("bootstrap", "brokers to ask first", default="127.0.0.1:9092", metavar="HOST:PORT,…")
+BOOTSTRAP = Option(
+    "bootstrap",
+    "brokers to ask first",
+    default="127.0.0.1:9092",
+    metavar="HOST:PORT,…",
+    variable="TIDELOG_BOOTSTRAP",
+)
 """As every pipeline that reads a cluster has it."""
 
 
@@ -111,7 +126,7 @@ class Pipeline:
         for name in given:
             if name not in known:
                 raise ConfigError(f"{self.name} has no option {name}{nearest(name, known)}")
-        values = {name: given.get(name, option.default) for name, option in known.items()}
+        values = {name: given.get(name, option.default_now) for name, option in known.items()}
         return self._checked(values)
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
@@ -124,7 +139,7 @@ class Pipeline:
                     option.flag,
                     dest=option.name,
                     type=option.kind,
-                    default=option.default,
+                    default=option.default_now,
                     choices=option.choices or None,
                     # argparse makes lists of choices into a metavar that no longer fits a line.
                     metavar=option.metavar or ("|".join(option.choices) if option.choices else None),
