@@ -40,7 +40,8 @@ from tidelog.wire.records.consumer_protocol_subscription import ConsumerProtocol
 from tidelog.wire.stored import encode_versioned
 
 HEARTBEAT_S = 0.1
-"""How often members report, in both protocols and to both peers: nobody hears of a rebalance in between."""
+"""How often members report in the classic protocol, and what both peers are set to ask for in the other: nobody hears
+of a rebalance in between."""
 WITHIN_S = 120.0
 
 
@@ -100,10 +101,10 @@ class Member:
         """Go at the next occasion."""
         self._leaves.set()
 
-    async def pause(self) -> bool:
+    async def pause(self, seconds: float = HEARTBEAT_S) -> bool:
         """Until the next report is due; whether it is to leave instead."""
         try:
-            await asyncio.wait_for(self._leaves.wait(), HEARTBEAT_S)
+            await asyncio.wait_for(self._leaves.wait(), seconds)
         except TimeoutError:
             return False
         return True
@@ -173,7 +174,7 @@ class ClassicMember(Member):
 
 
 class ConsumerMember(Member):
-    """Heartbeats of KIP-848; what it is told is acknowledged at once."""
+    """Heartbeats of KIP-848; what it is told is acknowledged at once, and it comes again when it is told to."""
 
     async def take_part(self) -> None:
         """Report, and take over what the answers say."""
@@ -201,7 +202,7 @@ class ConsumerMember(Member):
                 for one in answer.assignment.topic_partitions:
                     topic_id, owned = one.topic_id, frozenset(one.partitions)
             self.has(epoch, owned)
-            if not says_all and await self.pause():
+            if not says_all and await self.pause(answer.heartbeat_interval_ms / 1000):
                 request = ConsumerGroupHeartbeatRequest(
                     group_id=self.group.name, member_id=self.member_id, member_epoch=-1
                 )

@@ -30,7 +30,8 @@ class Rebalance(Benchmark[Node]):
         "99 members of a group have settled on 300 partitions and report every 100 ms; another one joins. Measured is"
         " the time from its first request until all 100 have their part of one generation (classic protocol, eager) or"
         " one epoch (KIP-848, uniform), all 300 partitions in all; the median of five turns a run. Members are"
-        " coroutines of one process that send raw requests, the same for both peers; no delay before the first"
+        " coroutines of one process that send raw requests, the same for both peers, and report when the answers tell"
+        " them to (KIP-848; while a group changes Tidelog asks for that after 50 ms); no delay before the first"
         " rebalance and, for KIP-848, no least time between two assignments, on both."
     )
     figures: ClassVar[tuple[Figure, ...]] = (

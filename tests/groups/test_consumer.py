@@ -240,17 +240,31 @@ def test_the_protocol_can_be_turned_off() -> None:
 # --- how soon members come again ---
 
 
-def test_a_member_that_waits_for_others_is_asked_to_come_sooner(node: GroupNode) -> None:
+def test_members_come_sooner_for_a_while_after_the_group_changed(node: GroupNode) -> None:
     first, second = ConsumerMember(node, "a"), ConsumerMember(node, "b")
-    beat_until_settled([first], 3)
-    assert first.beat().heartbeat_interval_ms == 500
+    assert first.beat().heartbeat_interval_ms == 50, "others are likely to follow"
     node.pass_ms(1_100)
+    assert first.beat().heartbeat_interval_ms == 500
+    assert second.beat().heartbeat_interval_ms == 50
+    assert first.beat().heartbeat_interval_ms == 50
+    node.pass_ms(1_100)
+    assert first.beat(takes_over=False).heartbeat_interval_ms == 500
     assert second.beat().heartbeat_interval_ms == 50, "what it is to have is still another's"
     first.beat()
-    first.beat()
     assert second.beat().heartbeat_interval_ms == 500, "it has all now"
-    assert second.beat().heartbeat_interval_ms == 500
+    beat_until_settled([first, second], 2)
     assert counts([first, second]) == [2, 2]
+
+
+def test_a_large_group_is_not_asked_to_come_too_often() -> None:
+    node = GroupNode(
+        group_consumer_heartbeat_interval_ms="500",
+        group_consumer_min_heartbeat_interval_ms="500",
+        group_consumer_assignment_interval_ms="0",
+    )
+    told_ms = [ConsumerMember(node, f"member {number}").beat().heartbeat_interval_ms for number in range(140)]
+    assert told_ms[0] == 50
+    assert told_ms[-1] == 70, "2,000 heartbeats a second of all, not 20 of each"
 
 
 def test_members_come_when_the_target_is_made() -> None:

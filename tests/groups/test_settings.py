@@ -54,6 +54,7 @@ def test_a_groups_own_settings_count_at_once_and_survive(node: GroupNode) -> Non
     member, other = ConsumerMember(node, "a"), ConsumerMember(node, "b", group="others")
     beat_until_settled([member], 2)
     beat_until_settled([other], 2)
+    node.pass_ms(2_000)
     assert member.beat().heartbeat_interval_ms == 1000
     settings: dict[str, str | None] = {"consumer.session.timeout.ms": "3000", "consumer.heartbeat.interval.ms": "400"}
     assert alter(node, GROUP, settings) == (ErrorCode.NONE, "")
