@@ -11,20 +11,17 @@ Nothing but the seed decides.
 
 from __future__ import annotations
 
-from tidelog.ledger import ACKNOWLEDGED, Entry
 from tidelog.log import names
 from tidelog.sim.checkers import compacted
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.keyed import KeyedWriter
 from tidelog.sim.producer import Producer, ProducerSettings
 
 TOPIC = "state"
 NODES = (1, 2, 3)
 FAULTS_MS = 40_000
 CALM_MS = 90_000
-SEND_EVERY_MS = 40
-KEYS_AT_A_TIME = 4
-WRITES_OF_A_KEY = 12
 SEGMENT_BYTES = (170, 250, 900)
 """Of small segments several are closed before their records are committed."""
 SETTINGS = {
@@ -50,10 +47,6 @@ class Compacting:
         self.cluster = SimulatedCluster(seed, settings=SETTINGS, brokers=NODES, controllers=NODES)
         self.world = self.cluster.world
         self.cleanings = 0
-        self._writes: dict[bytes, list[Entry | str]] = {}
-        """Of each key, in order: what became of a write, or its value while nobody knows."""
-        self._is_sending = True
-        self._sent = 0
         self._lost: int | None = None
         """The node that lost power, until all replicas are in sync again: min.insync.replicas - 1 may."""
 
@@ -68,40 +61,18 @@ class Compacting:
         if not self.world.run_until(lambda: bool(made)):
             return "the topic is not made"
         settings = ProducerSettings.from_words({"acks": "all", "delivery.timeout.ms": "120000"})
-        self._producer = Producer(self.world, "writer", NODES, settings)
-        self._producer.on_settled = self._settled
-        self._send()
+        self._writer = KeyedWriter(Producer(self.world, "writer", NODES, settings), TOPIC, 0)
+        self._writer.send_on()
         end_ms = self.world.now_ms + FAULTS_MS
         while self.world.now_ms < end_ms:
             self.world.run_for(200 + self.world.chance.below(2_500))
             self._break_something()
-        self._is_sending = False
+        self._writer.is_sending = False
         if not self.world.run_until(self._is_well, CALM_MS):
             return f"not well {CALM_MS} ms after the last fault"
         self.world.run_for(3_000)
         self.cleanings = sum(one.kind == "log-cleaned" for _, _, one in self.world.told)
         return self._what_is_wrong()
-
-    # --- the producer ---
-
-    def _send(self) -> None:
-        if not self._is_sending:
-            return
-        if self._producer.waiting_count < 30:
-            number = self._sent
-            self._sent += 1
-            turn, within = divmod(number, KEYS_AT_A_TIME * WRITES_OF_A_KEY)
-            key = b"%d.%d" % (turn, within % KEYS_AT_A_TIME)
-            is_last = within >= KEYS_AT_A_TIME * (WRITES_OF_A_KEY - 1)
-            value = "" if is_last and within % 2 else f"value {number}"
-            self._writes.setdefault(key, []).append(value)
-            self._producer.send(TOPIC, 0, value, key)
-        self._producer.after(SEND_EVERY_MS, self._send)
-
-    def _settled(self, entry: Entry) -> None:
-        turn, within = divmod(entry.sequence, KEYS_AT_A_TIME * WRITES_OF_A_KEY)
-        key = b"%d.%d" % (turn, within % KEYS_AT_A_TIME)
-        self._writes[key][within // KEYS_AT_A_TIME] = entry
 
     # --- faults ---
 
@@ -142,7 +113,7 @@ class Compacting:
         for node_id in NODES:
             self.world.resume(node_id)
             self._start(node_id)
-        return all(map(self.cluster.is_running, NODES)) and self._all_in_sync() and not self._producer.unsettled
+        return all(map(self.cluster.is_running, NODES)) and self._all_in_sync() and not self._writer.producer.unsettled
 
     def _log(self, node_id: int) -> bytes:
         disk, directory = self.world.hosts[node_id].disks[0], names.directory_name(TOPIC, 0)
@@ -151,17 +122,7 @@ class Compacting:
 
     def _what_is_wrong(self) -> str:
         logs = {node_id: self._log(node_id) for node_id in NODES}
-        known = compacted.last_values(logs[NODES[0]])
-        for key, writes in self._writes.items():
-            allowed = [""]
-            for write in writes:
-                if isinstance(write, Entry) and write.outcome == ACKNOWLEDGED:
-                    allowed = []
-                allowed.append(write.value if isinstance(write, Entry) else write)
-            found = known.get(key, b"").decode()
-            if found not in allowed:
-                return f"{key!r} is {found or 'deleted'!r} in the end, and can only be one of {allowed}"
-        return compacted.disagreement(logs)
+        return compacted.wrong_value(logs[NODES[0]], self._writer.allowed()) or compacted.disagreement(logs)
 
 
 def run(seed: int) -> Compacting | str:

@@ -99,7 +99,7 @@ class Faults:
         """The fault, at who leads the partition that it is aimed at, when somebody does."""
         if fault.aim < 0:
             return fault
-        topic, index = self._shape.consumers[fault.aim]
+        topic, index = self._shape.targets[fault.aim % len(self._shape.targets)]
         known = self._cluster.newest_image().topic(topic)
         leader = -1 if known is None else known.partitions[index].leader
         others = [place for place in fault.places[1:] if place != leader]

@@ -27,6 +27,7 @@ class Wishes:
             self._what_is_out_of_order,
             self._what_is_unsettled,
             self._what_is_unread,
+            self._what_is_unfinished,
         )
 
     def without(self, absent: int) -> str:
@@ -49,7 +50,9 @@ class Wishes:
         return _first(lambda: self._who_is_away(absent), stuck, lambda: self._what_is_unsettled(absent))
 
     def _can_do_without(self, topic: str, partition: Partition, absent: int) -> bool:
-        wanted = next((one.min_insync_replicas for one in self._shape.topics if one.name == topic), 1)
+        work = () if self._shape.work is None else self._shape.work.topics
+        topics = (*self._shape.topics, *work)
+        wanted = next((one.min_insync_replicas for one in topics if one.name == topic), 1)
         left = [replica for replica in partition.replicas if replica != absent]
         return len(left) >= max(1, min(wanted, len(partition.replicas)))
 
@@ -85,6 +88,9 @@ class Wishes:
                     waiting = len(producer.unsettled)
                     return f"{producer.name} waits for {waiting} records, first {one.value} ({one.error.name})"
         return ""
+
+    def _what_is_unfinished(self) -> str:
+        return "" if self._history.work is None else self._history.work.unfinished()
 
     def _what_is_unread(self) -> str:
         image = self._cluster.newest_image()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidelog.outbox import Chance
+from tidelog.sim.work_shape import WorkShape, draw_work
 
 SAFETY_MS = 30_000
 """How long faults go on."""
@@ -127,6 +128,8 @@ class Shape:
     """The broker that stays away for a while when all is well, to see that the others do not wait for it."""
     asks_every_ms: int = 0
     """How often somebody asks for the latest offset of the first partition; 0 when nobody does."""
+    work: WorkShape | None = None
+    """What groups and transactions do; None where there are none."""
     safety_ms: int = SAFETY_MS
     """How long faults and load go on; a history that is shrunk has less."""
     most_records: int | None = None
@@ -135,6 +138,11 @@ class Shape:
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
         return self.is_beyond_budget or any(one.may_lose for one in self.topics if one.name == topic)
+
+    @property
+    def targets(self) -> tuple[tuple[str, int], ...]:
+        """The partitions whose leaders faults aim at."""
+        return self.consumers + (() if self.work is None else self.work.partitions)
 
     def describe(self) -> str:
         """The plan in a line."""
@@ -149,6 +157,8 @@ class Shape:
         more = [f"racks {self.racks}"] if self.racks else []
         more += ["BEYOND THE BUDGET: loss is not checked"] if self.is_beyond_budget else []
         more += ["through bytes"] if self.through_bytes else []
+        if self.work is not None:
+            more += [f"groups and transactions: {', '.join(self.work.places)}"]
         nodes = f"brokers {self.brokers} controllers {self.controllers}"
         return "; ".join((nodes, topics, producers, str(self.settings), *more))
 
@@ -188,8 +198,13 @@ def draw(seed: int) -> Shape:
             key=lambda one: one.at_ms,
         )
     )
+    work = draw_work(seed, brokers)
     clients = tuple(one.name for one in producers)
-    faults = _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, len(partitions))
+    targets = len(partitions)
+    if work is not None:
+        settings.update(work.settings)
+        clients, targets = clients + work.places, targets + len(work.partitions)
+    faults = _draw_faults(chance, tuple(sorted({*brokers, *controllers})), clients, targets)
     is_beyond_budget = chance.below(14) == 0
     if is_beyond_budget:
         faults = tuple(_losing(one, number, brokers, len(partitions)) for number, one in enumerate(faults))
@@ -209,6 +224,7 @@ def draw(seed: int) -> Shape:
         tuple(pick(chance, (0, 20, 150)) for _ in partitions),
         pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
         pick(chance, (0, 0, 30)),
+        None if is_beyond_budget else work,
     )
 
 

@@ -30,6 +30,7 @@ from tidelog.sim.machines import Process
 from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer, ProducerSettings
 from tidelog.sim.shape import AdminShape, ProducerShape, Shape, draw, pick
+from tidelog.sim.work import Work
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -97,6 +98,7 @@ class _Run:
         self._history.failing_disks = self._faults.failing_disks
         self._history.rotten = self._faults.rotten
         self._wishes = Wishes(self._history)
+        self._work = self._history.work = None if shape.work is None else Work(self._cluster, shape.work)
         self._next_numbers: dict[str, int] = {}
         self._told = 0
         self._is_sending = True
@@ -123,6 +125,8 @@ class _Run:
         outcome.faults = self._faults.injected
         for producer in self._history.producers:
             outcome.operations += len(producer.ledger) + producer.retries
+        if self._work is not None:
+            outcome.operations += self._work.operations
         self._note(f"{self._world.steps} steps, {outcome.operations} operations, {outcome.faults} faults")
         outcome.trace_hash = hashlib.sha256("\n".join(outcome.trace).encode()).hexdigest()[:16]
         return outcome
@@ -137,6 +141,8 @@ class _Run:
         self._note("faults stop")
         self._is_sending = False
         self._faults.end()
+        if self._work is not None:
+            self._work.end()
         self._become_well()
         if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
             self._go_on_without(self._shape.absent)
@@ -167,7 +173,11 @@ class _Run:
             if topic.flush_messages is not None:
                 configs["flush.messages"] = str(topic.flush_messages)
             self._admin.create_topic(topic.name, topic.assignment, configs, made.append)
-        if not self._world.run_until(lambda: len(made) == len(self._shape.topics)):
+        wanted = len(self._shape.topics)
+        if self._work is not None:
+            self._work.make_topics(self._admin, made)
+            wanted += len(self._work.shape.topics)
+        if not self._world.run_until(lambda: len(made) == wanted):
             raise Violation("Liveness", "the topics are not made")
 
     def _start_clients(self) -> None:
@@ -195,6 +205,8 @@ class _Run:
             asker = OffsetAsker(world, "asker", brokers, topic, index)
             self._history.askers.append(asker)
             asker.ask_on(self._shape.asks_every_ms)
+        if self._work is not None:
+            self._work.start()
         begun_ms = world.now_ms
         for wish in self._shape.admin:
             world.at(begun_ms + wish.at_ms, lambda wish=wish: self._administer(wish))  # type: ignore[misc]

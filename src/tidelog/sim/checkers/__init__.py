@@ -12,6 +12,12 @@ from tidelog.sim.checkers.clients import (
     ReadRecordsStay,
 )
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
+from tidelog.sim.checkers.groups import (
+    GroupsPassNothingOver,
+    LastValuesStay,
+    OffsetCommitsStay,
+    OneOwnerAPartition,
+)
 from tidelog.sim.checkers.metadata import (
     CommittedMetadataStays,
     EpochsOnlyGrow,
@@ -30,6 +36,15 @@ from tidelog.sim.checkers.replicas import (
     WatermarkWithinInSyncLogs,
 )
 from tidelog.sim.checkers.story import EventsTellWhatHappened
+from tidelog.sim.checkers.transactions import (
+    AtomicVisibility,
+    ExactlyOnceTransform,
+    LastStableOffsetWaits,
+    MarkersFollowDecisions,
+    NoAbortedRead,
+    NoDirtyRead,
+    ZombiesFenced,
+)
 from tidelog.sim.checkers.votes import VotesAreDurable
 
 ALL: tuple[type[Checker], ...] = (
@@ -56,6 +71,17 @@ ALL: tuple[type[Checker], ...] = (
     EpochsAreFenced,
     LatestOffsetsNeverGoBack,
     IdempotentLogsHaveNoDuplicate,
+    MarkersFollowDecisions,
+    LastStableOffsetWaits,
+    NoDirtyRead,
+    NoAbortedRead,
+    AtomicVisibility,
+    ZombiesFenced,
+    ExactlyOnceTransform,
+    OffsetCommitsStay,
+    OneOwnerAPartition,
+    GroupsPassNothingOver,
+    LastValuesStay,
 )
 """Every checker, in the order they look."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.log import names
 from tidelog.replica.partition import Partition
@@ -15,6 +15,9 @@ from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer
 from tidelog.sim.shape import Shape
 from tidelog.wire.batch import iterate_batches, iterate_records
+
+if TYPE_CHECKING:
+    from tidelog.sim.work import Work
 
 
 class Violation(Exception):
@@ -34,6 +37,8 @@ class History:
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
         self.askers: list[OffsetAsker] = []
+        self.work: Work | None = None
+        """The clients of groups and transactions, where there are some."""
         self.failing_disks: Container[int] = ()
         """Nodes that may give up, because their disk is full or fails."""
         self.rotten: Container[tuple[int, str, int]] = ()

@@ -29,6 +29,16 @@ def last_values(data: bytes) -> dict[bytes, bytes]:
     return {key: value for key, value in known.items() if value is not None}
 
 
+def wrong_value(data: bytes, allowed: Mapping[bytes, list[str]]) -> str:
+    """What a log's bytes say of a key that it cannot be ("" is deleted); "" when there is nothing."""
+    known = last_values(data)
+    for key, values in allowed.items():
+        found = known.get(key, b"").decode()
+        if found not in values:
+            return f"{key!r} is {found or 'deleted'!r} in the end, and can only be one of {values}"
+    return ""
+
+
 def disagreement(logs: Mapping[int, bytes]) -> str:
     """Where the logs of a partition's replicas, by node, say different things; "" when they do not.
 

@@ -57,6 +57,7 @@ def fast_leader_changes(seed: int) -> Shape:
         is_beyond_budget=False,
         poll_ms=(0,),
         absent=-1,
+        work=None,
     )
 
 

@@ -1,0 +1,55 @@
+"""Groups: that committed offsets stay, that partitions have one owner, that nothing is passed over."""
+
+from __future__ import annotations
+
+from tidelog.sim.checkers import compacted
+from tidelog.sim.checkers.transactions import WorkChecker
+from tidelog.sim.work import Work
+from tidelog.sim.work_shape import LEDGER, LEDGER_PARTITIONS, STATE
+
+
+class OffsetCommitsStay(WorkChecker):
+    """An offset whose commit was answered is what the group has, until a later one takes its place."""
+
+    def look(self, work: Work) -> None:
+        idle = [] if work.idle is None else [work.idle.notes]
+        for notes in (*work.groups.values(), *idle):
+            if notes.lost:
+                raise self.violated(notes.lost[0])
+
+
+class OneOwnerAPartition(WorkChecker):
+    """In a generation of a group, or at a member epoch, no partition is given to two members."""
+
+    def look(self, work: Work) -> None:
+        for notes in work.groups.values():
+            if notes.two_owners:
+                raise self.violated(notes.two_owners[0])
+
+
+class GroupsPassNothingOver(WorkChecker):
+    """Every committed record before a group's offset was read by one of its members."""
+
+    def look(self, work: Work) -> None:
+        for notes in work.groups.values():
+            for index in range(LEDGER_PARTITIONS):
+                read = notes.consumed.get(index, set())
+                end = notes.acknowledged.get(index, 0)
+                missed = [one for one in self.final(LEDGER, index).committed if one < end and one not in read]
+                if missed:
+                    raise self.violated(f"{notes.name} is at {end} of {LEDGER}-{index}, and nobody read {missed[:5]}")
+
+
+class LastValuesStay(WorkChecker):
+    """Of each key of a compacted topic the last acknowledged value stays, and all replicas agree."""
+
+    def look(self, work: Work) -> None:
+        if work.writer is None:
+            return
+        known = self.history.cluster.newest_image().topic(STATE)
+        assert known is not None
+        replicas = known.partitions[0].replicas
+        logs = {node_id: self.history.log_bytes(node_id, STATE, 0) for node_id in replicas}
+        complaint = compacted.wrong_value(logs[replicas[0]], work.writer.allowed()) or compacted.disagreement(logs)
+        if complaint:
+            raise self.violated(complaint)

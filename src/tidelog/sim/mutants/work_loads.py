@@ -1,0 +1,144 @@
+"""Named workloads for bugs of groups and transactions: three brokers, little else to do, and faults where it hurts.
+
+Clients, checkers, budget and the liveness phase are the swarm's, and the seed still decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidelog.outbox import Chance
+from tidelog.sim.shape import FIRST_CONTROLLER, SAFETY_MS, Fault, ProducerShape, Shape, TopicShape, draw, pick
+from tidelog.sim.work_shape import GROUPS_ONLY, OFFSETS, TRANSACTIONS, TRANSACTIONS_ONLY, WorkShape, draw_work
+
+BROKERS = (1, 2, 3)
+EITHER = ("data", "control")
+
+
+def rivals(seed: int) -> Shape:
+    """Producers that share their transactional ids, and some that die."""
+    chance = Chance(seed * 2 + 1)
+    return _with(seed, _work(seed, TRANSACTIONS_ONLY), _deaths(chance, 4))
+
+
+def restless_coordinators(seed: int) -> Shape:
+    """Whoever coordinates dies again and again, some with what the others have not got yet."""
+    chance = Chance(seed * 2 + 1)
+    work = _work(seed, TRANSACTIONS_ONLY)
+    return _with(seed, work, _aimed(chance, work, TRANSACTIONS, 9))
+
+
+def late_writes(seed: int) -> Shape:
+    """Producers of transactions v1 that do not wait for long, and a network that brings what they gave up later."""
+    chance = Chance(seed * 2 + 1)
+    work = _work(seed, TRANSACTIONS_ONLY)
+    work = replace(
+        work,
+        transactors=tuple(
+            replace(one, is_v2=False, is_hasty=True, patience_ms=150, has_rival=False, interval_ms=20)
+            for one in work.transactors
+            if one.is_first
+        ),
+    )
+    faults = [
+        Fault(
+            1_000 + chance.below(SAFETY_MS - 2_000),
+            "hold",
+            (pick(chance, work.places), pick(chance, BROKERS)),
+            200 + chance.below(700),
+            EITHER,
+            0,
+        )
+        for _ in range(60)
+    ]
+    return _with(seed, work, sorted(faults, key=lambda one: one.at_ms))
+
+
+def sleepy_members(seed: int) -> Shape:
+    """Members that sleep, leave and die, and little else that goes wrong."""
+    chance = Chance(seed * 2 + 1)
+    return _with(seed, _work(seed, GROUPS_ONLY), _deaths(chance, 2))
+
+
+def restless_groups(seed: int) -> Shape:
+    """The same, with coordinators of groups that die before others have what they were told."""
+    chance = Chance(seed * 2 + 1)
+    work = _work(seed, GROUPS_ONLY)
+    return _with(seed, work, _aimed(chance, work, OFFSETS, 9))
+
+
+def _work(seed: int, kind: str) -> WorkShape:
+    """Three replicas of everything, and no keyed topic."""
+    work = draw_work(seed, BROKERS, 1, kind)
+    assert work is not None
+    topics = tuple(
+        replace(
+            topic,
+            assignment=tuple(BROKERS[index % 3 :] + BROKERS[: index % 3] for index in range(len(topic.assignment))),
+            min_insync_replicas=2,
+        )
+        for topic in work.topics
+        if topic.name != "state"
+    )
+    return replace(work, topics=topics, writes_state=False)
+
+
+def _deaths(chance: Chance, count: int) -> list[Fault]:
+    faults = []
+    for _ in range(count):
+        kind = pick(chance, ("kill", "power loss", "pause", "isolate"))
+        faults.append(
+            Fault(
+                2_000 + chance.below(SAFETY_MS - 4_000),
+                kind,
+                (pick(chance, BROKERS),),
+                300 + chance.below(3_000),
+                EITHER,
+                1,
+            )
+        )
+    return sorted(faults, key=lambda one: one.at_ms)
+
+
+def _aimed(chance: Chance, work: WorkShape, topic: str, count: int) -> list[Fault]:
+    """Deaths of those who lead a topic's partitions, half of them with records that are nowhere else."""
+    targets = [number for number, (name, _) in enumerate(work.partitions) if name == topic]
+    faults = []
+    at_ms = 1_500
+    for _ in range(count):
+        at_ms += 1_500 + chance.below(2_500)
+        if at_ms >= SAFETY_MS:
+            break
+        aim = 1 + pick(chance, targets)  # the partition of the plain topic comes first
+        kind = pick(chance, ("kill", "strand"))
+        faults.append(Fault(at_ms, kind, (pick(chance, BROKERS),), 700 + chance.below(1_200), EITHER, 1, aim))
+    return faults
+
+
+def _with(seed: int, work: WorkShape, faults: Sequence[Fault]) -> Shape:
+    topic = TopicShape("t0", ((1,),), 1, None, 1 << 20)
+    shape = draw(seed)
+    return replace(
+        shape,
+        brokers=BROKERS,
+        controllers=(FIRST_CONTROLLER,),
+        settings={
+            **shape.settings,
+            **dict(work.settings),
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "300",
+            "replica.lag.time.max.ms": "1500",
+        },
+        topics=(topic,),
+        producers=(ProducerShape("p0", "all", True, topic.name, 0, 500),),
+        consumers=((topic.name, 0),),
+        admin=(),
+        faults=tuple(faults),
+        racks={},
+        is_beyond_budget=False,
+        poll_ms=(150,),
+        absent=-1,
+        asks_every_ms=0,
+        work=work,
+    )
