@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidelog.cli import sim_histories
 from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, nearest, positive_integer
 from tidelog.cli.frame import whole_number as seed_number
 from tidelog.cli.output import print_json, table
@@ -24,6 +25,7 @@ EXAMPLES = """\
   tidelog sim run --seeds 0..100
   tidelog sim run --seeds 1000.. --minutes 10
   tidelog sim replay 42 --trace
+  tidelog sim shrink 42
   tidelog sim speed
   tidelog sim mutants
 
@@ -47,12 +49,7 @@ def configure(parser: Parser) -> None:
     )
     racing.add_argument("--seeds", metavar="N", type=positive_integer, default=20, help="default: 20")
     add_json(racing)
-    replaying = add_subcommand(commands, "replay", "play one seed again", "  tidelog sim replay 42 --trace\n", _replay)
-    replaying.add_argument("seed", type=seed_number)
-    replaying.add_argument("--trace", action="store_true", help="print what happened, line by line")
-    replaying.add_argument("--until", metavar="MS", type=seed_number, help="only what happened before that moment")
-    replaying.add_argument("--mutant", metavar="NAME", help="with this bug put in")
-    add_json(replaying)
+    sim_histories.configure(commands)
     breaking = add_subcommand(
         commands,
         "mutants",
@@ -145,35 +142,6 @@ def _tell(outcome: Outcome, as_json: bool) -> None:
         print_json({"seed": outcome.seed, "finding": outcome.finding, "replay": outcome.replay_command})
     else:
         print(f"seed {outcome.seed}: {outcome.finding}\n  replay: {outcome.replay_command}", flush=True)
-
-
-def _replay(arguments: argparse.Namespace) -> int:
-    from contextlib import nullcontext
-
-    from tidelog.sim import mutants, swarm
-
-    if arguments.mutant is not None and arguments.mutant not in mutants.ALL:
-        raise UsageError(
-            f"tidelog sim replay: there is no mutant {arguments.mutant!r}{nearest(arguments.mutant, mutants.ALL)}"
-        )
-    mutant = None if arguments.mutant is None else mutants.ALL[arguments.mutant]
-    with nullcontext() if mutant is None else mutant.put_in():
-        outcome = swarm.run(arguments.seed, shape=None if mutant is None else mutant.workload(arguments.seed))
-    if arguments.json:
-        print_json(
-            {"seed": outcome.seed, "finding": outcome.finding, "hash": outcome.trace_hash, "trace": outcome.trace}
-        )
-    else:
-        if arguments.trace:
-            print("\n".join(line for line in outcome.trace if _is_before(line, arguments.until)))
-        print(f"seed {outcome.seed}: {outcome.finding or 'all is well'} (trace {outcome.trace_hash})")
-    return Exit.FAILED if outcome.finding else Exit.OK
-
-
-def _is_before(line: str, until_ms: int | None) -> bool:
-    """Whether a line of a trace is of a moment before; lines without one belong to a finding and are always shown."""
-    moment = line.split(maxsplit=1)[0] if line.strip() else ""
-    return until_ms is None or not moment.isdigit() or int(moment) < until_ms
 
 
 def _race(arguments: argparse.Namespace) -> int:
