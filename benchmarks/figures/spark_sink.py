@@ -1,6 +1,6 @@
 """Spark to a topic: our sink, exactly once, beside the official connector's, which is at least once.
 
-    python -m benchmarks.figures.spark_sink 127.0.0.1:9092 DIRECTORY NUMBER RECORDS
+    python -m benchmarks.figures.spark_sink 127.0.0.1:9092 DIRECTORY NUMBER RECORDS ROUNDS
 
 is the driver, a process of its own; it prints one line of JSON.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from tests.support.nodes import Node
 
 PARTITIONS = 3
 RECORD_BYTES = 1_000
-WARM_UP_RECORDS = 30_000
+KEYS, WHO = ("keyed", "free"), ("ours", "official")
 
 
 class SparkSink(Benchmark[Node]):
@@ -35,8 +36,9 @@ class SparkSink(Benchmark[Node]):
         "Spark 4.2 with local[2] reads Parquet (1,000,000 rows of a key of 8 bytes and a value of 1 kB that does not"
         " compress) as a stream with AvailableNow and writes it to a new topic of three partitions: by"
         " `tidelog.spark.write_stream` in one transaction, and by the official connector 4.2.0 at least once, in the"
-        " same session, by turns, after a smaller run of each that does not count. The time is that of the whole query,"
-        " commit included; each is read back by its count of committed records."
+        " same session. A whole run of each does not count: whoever is first would pay for the JVM's compiling. Then"
+        " they go by turns, each first as often as the other, and medians are compared. The time is that of the whole"
+        " query, commit included; each topic is counted, and deleted when that is done."
     )
     figures: ClassVar[tuple[Figure, ...]] = (
         Figure("keyed_ratio", "official ÷ ours, 1,000,000 × 1 kB with keys", "×", higher_is_better=True, at_least=1.0),
@@ -51,30 +53,30 @@ class SparkSink(Benchmark[Node]):
     def prepare(self, node: Node) -> None:
         """The rows, written once."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        write_rows(self.directory / "rows", self.scale.choose(1_000_000, 50_000))
-        write_rows(self.directory / "few", self.scale.choose(WARM_UP_RECORDS, 5_000))
+        write_rows(self.directory / "rows", self._count)
+
+    @property
+    def _count(self) -> int:
+        return self.scale.choose(1_000_000, 50_000)
 
     def run(self, node: Node, number: int) -> dict[str, float]:
         """Topics of its own, a session of its own."""
-        topics = [f"sink-{number}-{kind}" for kind in _kinds()]
-        for topic in topics:
-            administration.create_topic(node, topic, PARTITIONS)
-        count = self.scale.choose(1_000_000, 50_000)
-        words = [node.bootstrap, str(self.directory), str(number), str(count)]
+        rounds = self.scale.choose(2, 1)
+        for turn in range(rounds + 1):
+            for keys in KEYS:
+                for who in WHO:
+                    administration.create_topic(node, _topic(number, turn, keys, who), PARTITIONS)
+        words = [node.bootstrap, str(self.directory), str(number), str(self._count), str(rounds)]
         line = [sys.executable, "-m", "benchmarks.figures.spark_sink", *words]
         outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=3600)
         if outcome.returncode != 0:
             raise Failed(f"{' '.join(line)}\n{outcome.stdout[-4000:]}{outcome.stderr[-4000:]}")
         values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
-        for topic in topics:
-            administration.delete_topic(node, topic)
         return values
 
 
-def _kinds() -> list[str]:
-    return [
-        f"{keys}-{who}{size}" for keys in ("keyed", "free") for who in ("ours", "official") for size in ("", "-warm")
-    ]
+def _topic(number: int, turn: int, keys: str, who: str) -> str:
+    return f"sink-{number}-{turn}-{keys}-{who}"
 
 
 def write_rows(directory: Path, count: int) -> None:
@@ -101,8 +103,10 @@ def write_rows(directory: Path, count: int) -> None:
         parquet.write_table(table, directory / f"{start:09d}.parquet", compression="none")
 
 
-def drive(bootstrap: str, directory: Path, number: int, count: int) -> dict[str, float]:
-    """The queries, each once small and once whole."""
+def drive(bootstrap: str, directory: Path, number: int, count: int, rounds: int) -> dict[str, float]:
+    """The queries: a round that does not count, then those that do."""
+    from confluent_kafka.admin import AdminClient
+
     import tidelog.spark
     from tools import fetch_spark_connector
 
@@ -118,28 +122,28 @@ def drive(bootstrap: str, directory: Path, number: int, count: int) -> dict[str,
             "spark.local.dir": str(scratch / "local"),
         },
     )
-    values: dict[str, float] = {}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    taken: dict[str, list[float]] = {}
     try:
-        for size in ("-warm", ""):
-            order = ("ours", "official") if number % 2 else ("official", "ours")
-            for keys in ("keyed", "free"):
-                for who in order:
-                    topic = f"sink-{number}-{keys}-{who}{size}"
-                    rows = spark.readStream.schema("key string, value binary").parquet(
-                        str(directory / ("few" if size else "rows"))
-                    )
+        for turn in range(rounds + 1):
+            for keys in KEYS:
+                for who in WHO if (number + turn) % 2 else reversed(WHO):
+                    topic = _topic(number, turn, keys, who)
+                    rows = spark.readStream.schema("key string, value binary").parquet(str(directory / "rows"))
                     chosen = rows if keys == "keyed" else rows.select("value")
                     begun_s = time.perf_counter()
                     start = _ours if who == "ours" else _official
-                    query = start(chosen, bootstrap, topic, str(scratch / topic))
-                    query.awaitTermination()
-                    if not size:
-                        values[f"{keys}_{who}_s"] = time.perf_counter() - begun_s
-                        _require_count(bootstrap, topic, count)
+                    start(chosen, bootstrap, topic, str(scratch / topic)).awaitTermination()
+                    seconds = time.perf_counter() - begun_s
+                    if turn:
+                        taken.setdefault(f"{keys}_{who}_s", []).append(seconds)
+                    _require_count(bootstrap, topic, count, markers=PARTITIONS if who == "ours" else 0)
+                    admin.delete_topics([topic])[topic].result(120)
     finally:
         spark.stop()
         shutil.rmtree(scratch, ignore_errors=True)
-    for keys in ("keyed", "free"):
+    values = {key: statistics.median(seconds) for key, seconds in taken.items()}
+    for keys in KEYS:
         values[f"{keys}_ratio"] = values[f"{keys}_official_s"] / values[f"{keys}_ours_s"]
     return values
 
@@ -162,7 +166,7 @@ def _official(rows: Any, bootstrap: str, topic: str, checkpoint: str) -> Any:
     return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
 
-def _require_count(bootstrap: str, topic: str, count: int) -> None:
+def _require_count(bootstrap: str, topic: str, count: int, *, markers: int) -> None:
     """That everything arrived: end offsets less the one marker a partition that a transaction leaves."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -171,11 +175,10 @@ def _require_count(bootstrap: str, topic: str, count: int) -> None:
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)]
     finally:
         consumer.close()
-    markers = PARTITIONS if "-ours" in topic else 0
     if sum(ends) - markers != count:
         raise Failed(f"{topic} holds {sum(ends) - markers} records, not {count}")
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    print(json.dumps(drive(given[0], Path(given[1]), int(given[2]), int(given[3]))))
+    print(json.dumps(drive(given[0], Path(given[1]), *map(int, given[2:]))))

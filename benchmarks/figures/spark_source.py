@@ -172,9 +172,9 @@ def _read_files(spark: Any, files: str, topic: str) -> float:
 
 def warm(spark: Any, bootstrap: str, files: str, number: str, rounds: str) -> dict[str, float]:
     """Every topic by both, by turns; the first round does not count, and the median of the others does."""
-    order = ("ours", "official") if int(number) % 2 else ("official", "ours")
     taken: dict[str, list[float]] = {}
     for turn in range(int(rounds) + 1):
+        order = ("ours", "official") if (int(number) + turn) % 2 else ("official", "ours")
         for load in LOADS:
             for who in order:
                 seconds = _read_topic(spark, who, bootstrap, load.topic)
