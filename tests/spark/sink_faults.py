@@ -261,7 +261,7 @@ def run_with_fault(
 def require_exactly_once(stage: Stage, batches: int) -> None:
     """Whole batches, every number once, each where the Java client would put it."""
     found = sink_judge.read_committed(stage.judge_bootstrap, TOPIC, PARTITIONS)
-    assert len(found) >= batches * ROWS
+    assert len(found) >= batches * ROWS, f"lost: {batches * ROWS - len(found)} of {batches * ROWS}"
     assert len(found) % ROWS == 0, f"part of a batch: {len(found)}"
     sink_judge.require_counted_once(found, PARTITIONS, len(found))
 

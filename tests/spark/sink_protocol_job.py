@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 from tests.spark.sink_job import ROWS
@@ -73,12 +74,13 @@ def _write(options: SinkOptions, topic: str, batch_id: int, identity: Identity) 
             key = b"%d" % number
             rows.setdefault(partition_for_key(key, count), []).append(key)
         sender = BatchSender(client, identity, delivery_timeout_ms=options.delivery_timeout_ms)
+        now_ms = time.time_ns() // 1_000_000  # a record of long ago would be deleted by a slow run's retention
         for partition, keys in rows.items():
             for start in range(0, len(keys), RECORDS_A_BATCH):
                 some = keys[start : start + RECORDS_A_BATCH]
-                records = [Record(each, 1, key, b"value-" + key) for each, key in enumerate(some)]
-                payload = b"".join(encode_record(record, 0, 1) for record in records)
-                sender.send((topic, partition), Chunk(payload, len(some), 1, 1, 0))
+                records = [Record(each, now_ms, key, b"value-" + key) for each, key in enumerate(some)]
+                payload = b"".join(encode_record(record, 0, now_ms) for record in records)
+                sender.send((topic, partition), Chunk(payload, len(some), now_ms, now_ms, 0))
         sender.flush()
     return Exclusive(ROWS, 0, len(rows), (topic,))
 

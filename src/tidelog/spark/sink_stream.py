@@ -106,6 +106,12 @@ def sink_for(
     on_batch: Callable[[BatchWritten], None] | None = None,
 ) -> MicroBatchSink:
     """Check all that can be checked before anything starts: options, columns, brokers, topic, transactions."""
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise ConfigError(
+            "a client of Spark Connect cannot see whether Spark ran a task twice, on which this way rests: run it "
+            'where the driver is, or write with format("tidelog"), which reads back what is in the log before it '
+            "commits (bring rows together with tidelog.spark.by_partition)"
+        )
     given = {**(options or {}), "kafka.bootstrap.servers": bootstrap_servers, "transactionalId": transactional_id}
     if topic is not None:
         given["topic"] = topic
