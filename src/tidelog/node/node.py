@@ -9,7 +9,6 @@ outside a step changes a node; nothing in a step waits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -18,10 +17,8 @@ from tidelog.controller.delta import ImageDelta
 from tidelog.controller.image import GROUP_RESOURCE, MetadataImage
 from tidelog.controller.levels import SUPPORTED_FEATURES
 from tidelog.effects import Effect
-from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, StorageError
+from tidelog.errors import CorruptionError, ErrorCode, KafkaError, StorageError
 from tidelog.events import (
-    CONNECTION_REFUSED,
-    LOCAL_CONNECTION,
     ConnectionClosed,
     Event,
     FlushDone,
@@ -35,6 +32,7 @@ from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
 from tidelog.groups.service import Groups
 from tidelog.node import apis
 from tidelog.node.broker import Broker
+from tidelog.node.broker_watch import BrokerWatch
 from tidelog.node.cluster import Cluster
 from tidelog.node.controller_link import ControllerLink
 from tidelog.node.group_topics import GroupTopics
@@ -48,7 +46,7 @@ from tidelog.node.transaction_verification import Verification
 from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
-from tidelog.replica.directory import LogDirectory, MetaProperties
+from tidelog.replica.directory import LogDirectory, MetaProperties, check_directories
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.former_life import FormerLife
@@ -56,13 +54,10 @@ from tidelog.replica.isr_changes import IsrChanges
 from tidelog.replica.replicas import Replicas
 from tidelog.storage import Storage
 from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
-from tidelog.wire.apis import ApiKey, api_name, response_class
+from tidelog.wire.apis import api_name, response_class
 from tidelog.wire.message import Message
-from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
-PROBE_CHANNEL = "probe"
-PROBE_VERSION = 3
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 PLAINTEXT = 0
 """The security protocol of every listener."""
@@ -78,11 +73,12 @@ class Node:
         self.outbox = Outbox(seed)
         self.outbox.now_ms = now_ms
         directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
-        self.cluster_id = _check_directories(config, directories)
+        self.cluster_id = check_directories(config.node_id, directories)
         # A metadata.log.dir of its own holds the metadata log and no replicas.
         hosting = [one for one in directories if one.storage.root in config.log_dirs] or directories
         self.former_life = FormerLife(hosting, boot_id)
-        self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.look_for_unheard_brokers)
+        self.broker_watch = BrokerWatch(self)
+        self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.broker_watch.look_for_unheard)
         self.replicas = Replicas(
             config.node_id, config, hosting, self.outbox, self._directory_failed, self._is_isr_eligible
         )
@@ -95,8 +91,6 @@ class Node:
         """Connections on which Metadata was asked for before."""
         self.waiting_for_leaders: dict[Any, None] = {}
         """Metadata requests that wait for the successor of a leader that is probably dead."""
-        self._control_connections: dict[int, int] = {}
-        """The connection that each broker's last heartbeat came by."""
         self.incarnation_id = self.outbox.chance.uuid()
         self._stop_requested = False
         self._build_cluster(config, directories)
@@ -261,49 +255,7 @@ class Node:
         self.metadata_askers.discard(event.connection_id)
         for fetch in list(self.parked_fetches.get(event.connection_id, ())):
             fetch.drop()
-        for broker_id, connection_id in self._control_connections.items():
-            if connection_id == event.connection_id:
-                del self._control_connections[broker_id]
-                if event.by_peer and self.cluster.controller is not None:
-                    self.cluster.controller.connection_lost(broker_id)
-                break
-
-    def note_control_connection(self, connection_id: int, broker_id: int) -> None:
-        """A broker's heartbeat came by this connection: should it break, the broker may be dead.
-
-        Only the connection it was heard on last counts: an older one may be seen to end long after it was replaced.
-        """
-        if connection_id != LOCAL_CONNECTION:
-            self._control_connections[broker_id] = connection_id
-
-    def look_for_unheard_brokers(self) -> None:
-        """A new controller asks brokers it has not heard whether anybody is there, until it knows or they time out.
-
-        The one before may have died together with the broker it ran in: nobody saw that broker's connection break.
-        """
-        controller = self.cluster.controller
-        if controller is None or not controller.active:
-            return
-        for broker_id in controller.unheard_brokers():
-            address = self.broker.address_of(broker_id)
-            if address is not None:
-                request = ApiVersionsRequest(client_software_name="tidelog", client_software_version="controller")
-                self.outbox.send(
-                    address,
-                    PROBE_CHANNEL,
-                    ApiKey.API_VERSIONS,
-                    PROBE_VERSION,
-                    request,
-                    self.config.broker_session_timeout_ms,
-                    partial(self._probed, controller, broker_id),
-                )
-        if controller.unheard_brokers():
-            self.outbox.after(max(1, self.config.broker_connection_loss_grace_ms), self.look_for_unheard_brokers)
-
-    @staticmethod
-    def _probed(controller: Controller, broker_id: int, _response: Any, error: str | None) -> None:
-        if error == CONNECTION_REFUSED:
-            controller.connection_refused(broker_id)
+        self.broker_watch.connection_closed(event)
 
     # --- what the APIs look at ---
 
@@ -481,19 +433,3 @@ def _read_bootstrap_records(storage: Storage) -> list[Message] | None:
         return metadata_snapshot.read(storage.read_file(BOOTSTRAP_CHECKPOINT), BOOTSTRAP_CHECKPOINT).records
     except FileNotFoundError:
         return None
-
-
-def _check_directories(config: NodeConfig, directories: Sequence[LogDirectory]) -> str:
-    """All directories are this node's and of one cluster; returns the cluster's id."""
-    for directory in directories:
-        root, meta = directory.storage.root, directory.meta
-        if meta.node_id != config.node_id:
-            raise DirectoryError(f"{root} belongs to node {meta.node_id}, not to node {config.node_id}")
-        if meta.cluster_id != directories[0].meta.cluster_id:
-            raise DirectoryError(
-                f"{root} belongs to cluster {meta.cluster_id}, but {directories[0].storage.root} to"
-                f" {directories[0].meta.cluster_id}"
-            )
-    if len({directory.directory_id for directory in directories}) != len(directories):
-        raise DirectoryError("two log directories have the same directory.id: one is a copy of the other")
-    return directories[0].meta.cluster_id

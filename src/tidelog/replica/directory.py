@@ -8,6 +8,7 @@ An offline directory stays offline until the node is started again.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from tidelog.errors import DirectoryError, StorageError
 from tidelog.log import checkpoints
@@ -121,3 +122,19 @@ def _read_clean_shutdown(storage: Storage) -> tuple[bool, int]:
         return True, int(json.loads(content)["brokerEpoch"])
     except (ValueError, KeyError, TypeError):
         return True, -1
+
+
+def check_directories(node_id: int, directories: Sequence[LogDirectory]) -> str:
+    """All directories are this node's and of one cluster; returns the cluster's id."""
+    for directory in directories:
+        root, meta = directory.storage.root, directory.meta
+        if meta.node_id != node_id:
+            raise DirectoryError(f"{root} belongs to node {meta.node_id}, not to node {node_id}")
+        if meta.cluster_id != directories[0].meta.cluster_id:
+            raise DirectoryError(
+                f"{root} belongs to cluster {meta.cluster_id}, but {directories[0].storage.root} to"
+                f" {directories[0].meta.cluster_id}"
+            )
+    if len({directory.directory_id for directory in directories}) != len(directories):
+        raise DirectoryError("two log directories have the same directory.id: one is a copy of the other")
+    return directories[0].meta.cluster_id

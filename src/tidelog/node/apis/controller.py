@@ -35,7 +35,7 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
 def handle(node: Node, request: Request) -> Any:
     """Give it to this node's controller; whoever asks the wrong node is told so and looks again."""
     if request.api_key == ApiKey.BROKER_HEARTBEAT:
-        node.note_control_connection(request.connection_id, request.body.broker_id)
+        node.broker_watch.heard_on(request.connection_id, request.body.broker_id)
     if node.cluster.handle_locally(request):
         return None
     return error_response(
