@@ -1,4 +1,4 @@
-"""How a controller hears that a broker is gone before its session ends: a connection breaks, or nobody listens there."""
+"""How a controller hears that a broker is gone before its session ends: a connection breaks, or nobody listens."""
 
 from __future__ import annotations
 
