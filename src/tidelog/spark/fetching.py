@@ -143,6 +143,7 @@ class RangeFetcher:
         self._asked: tuple[Connection, Broker] | None = None
         self._replica: int | None = None
         """The replica that the leader sent us to, for being nearer (KIP-392)."""
+        self._rack = self._options.rack
         self._fetch_bytes = min(_FIRST_FETCH_BYTES, self._options.fetch_bytes)
         self._patience = Deadline(self._options.timeout_ms)
         """For a leader to be found and to answer; starts anew with every good answer."""
@@ -192,10 +193,22 @@ class RangeFetcher:
             self._refused(error_of(code, f"{self._wanted.name} at offset {self._position}"), data, answer)
             return None
         if data.preferred_read_replica >= 0 and data.preferred_read_replica != broker.broker_id:
-            self._replica = data.preferred_read_replica
+            self._go_nearer(data.preferred_read_replica)
             return None
         self._patience.progress()
         return data
+
+    def _go_nearer(self, broker_id: int) -> None:
+        """Ask another replica from now on; of the brokers, a task knows no more than the leader until it needs to."""
+        try:
+            if broker_id not in self._client.metadata.brokers:
+                self._client.refresh([self._wanted.topic], deadline=self._patience)
+        except KafkaError as error:
+            self._lost(error)
+            return
+        self._replica = broker_id if broker_id in self._client.metadata.brokers else None
+        if self._replica is None:
+            self._rack = ""  # it is gone: the leader serves us as it serves those who say nothing of a rack
 
     def _ask(self) -> None:
         """Send a Fetch. Where that fails, patience permitting, nothing is asked and the leader is looked for anew."""
@@ -220,7 +233,7 @@ class RangeFetcher:
                 max_bytes=self._fetch_bytes,
                 isolation_level=int(self._options.read_committed),
                 topics=[FetchTopic(topic=wanted.topic, topic_id=topic_id, partitions=[partition])],
-                rack_id=self._options.rack,
+                rack_id=self._rack,
             )
             version = connection.version_of(FetchRequest, None if topic_id != ZERO_UUID else _BY_NAME)
             connection.send(request, version, self._options.request_timeout_ms)
@@ -300,8 +313,9 @@ class RangeFetcher:
 
     def _refused(self, error: KafkaError, data: Any, answer: Any) -> None:
         was_replica, self._replica = self._replica is not None, None
-        if was_replica:
-            return  # asked again at once, of the leader
+        if was_replica:  # the leader knows better, and may send us back to a replica that is still not up to date
+            self._patience.pause(error)
+            return
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(error)
         elif error.code.retriable:
