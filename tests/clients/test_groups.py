@@ -144,7 +144,7 @@ def test_the_admin_calls_of_groups(node: Node, make_topic: TopicMaker) -> None:
         listed = {one.group_id: one for one in client.list_consumer_groups().result(20).valid}
         assert listed[f"{topic}-classic"].type == ConsumerGroupType.CLASSIC
         described = client.describe_consumer_groups([f"{topic}-classic"])[f"{topic}-classic"].result(20)
-        assert [one.client_id for one in described.members] == ["classic"]
+        assert [(one.client_id, one.host) for one in described.members] == [("classic", "/127.0.0.1")]
         assert len(described.members[0].assignment.topic_partitions) == PARTITIONS
     (found,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(f"{topic}-classic")]).values()
     assert {one.partition: one.offset for one in found.result(20).topic_partitions} == dict.fromkeys(range(4), 50)

@@ -18,4 +18,4 @@ def replying(node: Node, request: Request) -> Callable[[Any], None]:
 
 def client_host(request: Request) -> str:
     """The member's machine as Kafka writes it: a slash and its address."""
-    return "/" + request.client_address.rpartition(":")[0] if request.client_address else ""
+    return f"/{request.client_address}" if request.client_address else ""

@@ -40,11 +40,11 @@ def _describe(node: Node, group_id: str) -> DescribedGroup:
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message or None)
     if not isinstance(group, ConsumerGroup):
-        what = "not found" if group is None else "not a consumer group"
+        what = "not found" if group is None else "is not a consumer group"
         return DescribedGroup(
             group_id=group_id,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} is {what}.",
+            error_message=f"Group {group_id} {what}.",
         )
     return DescribedGroup(
         group_id=group_id,

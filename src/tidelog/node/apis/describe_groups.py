@@ -34,12 +34,12 @@ def _describe(node: Node, group_id: str, version: int) -> DescribedGroup:
     if not isinstance(group, ClassicGroup):
         if version < NOT_FOUND_VERSION:
             return DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
-        what = "not found" if group is None else "not a classic group"
+        what = "not found" if group is None else "is not a classic group"
         return DescribedGroup(
             group_id=group_id,
             group_state=State.DEAD.value,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} is {what}.",
+            error_message=f"Group {group_id} {what}.",
         )
     is_stable = group.state is State.STABLE
     return DescribedGroup(
