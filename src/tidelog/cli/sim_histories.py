@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.frame import Exit, UsageError, add_json, add_subcommand, nearest, positive_integer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 REPLAY_EXAMPLES = """\
   tidelog sim replay 42 --trace
+  tidelog sim replay 42 --html history.html
   tidelog sim replay 42 --without faults:0-3,7 producers:1 --operations 120
 
 --without leaves out parts of the plan by their place in it, from 0 on: faults, admin, producers and others, and absent
@@ -38,6 +40,7 @@ def configure(commands: Any) -> None:
     replaying.add_argument("seed", type=seed_number)
     replaying.add_argument("--trace", action="store_true", help="print what happened, line by line")
     replaying.add_argument("--until", metavar="MS", type=seed_number, help="only what happened before that moment")
+    replaying.add_argument("--html", metavar="FILE", type=Path, help="write the history as a page")
     replaying.add_argument("--mutant", metavar="NAME", help="with this bug put in")
     replaying.add_argument("--without", metavar="PART", nargs="+", default=[], help="leave out, as faults:0-3,7")
     replaying.add_argument(
@@ -73,8 +76,9 @@ def _mutated(name: str | None, command: str) -> tuple[Callable[[int], Shape], Ab
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from tidelog.sim import swarm
-    from tidelog.sim.shrink import Cuts, parse_without
+    from tidelog.sim.recording import record
+    from tidelog.sim.shrink import Cuts, parse_without, replay_command
+    from tidelog.sim.swarm import run
 
     draw, context = _mutated(arguments.mutant, "replay")
     shape = draw(arguments.seed)
@@ -83,8 +87,17 @@ def _replay(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"tidelog sim replay --without: {error}") from None
     cuts = Cuts(without, arguments.operations, arguments.ends_at, arguments.earlier)
+    shape = cuts.applied_to(shape)
     with context:
-        outcome = swarm.run(arguments.seed, shape=cuts.applied_to(shape))
+        if arguments.html is None:
+            outcome = run(arguments.seed, shape=shape)
+        else:
+            outcome, recording = record(arguments.seed, shape)
+    if arguments.html is not None:
+        from tidelog.sim.page import page
+
+        command = replay_command(arguments.seed, cuts, arguments.mutant)
+        arguments.html.write_text(page(outcome, recording, shape, command), encoding="utf-8")
     if arguments.json:
         print_json(
             {"seed": outcome.seed, "finding": outcome.finding, "hash": outcome.trace_hash, "trace": outcome.trace}
@@ -93,6 +106,10 @@ def _replay(arguments: argparse.Namespace) -> int:
         if arguments.trace:
             print("\n".join(line for line in outcome.trace if _is_before(line, arguments.until)))
         print(f"seed {outcome.seed}: {outcome.finding or 'all is well'} (trace {outcome.trace_hash})")
+        if arguments.html is not None:
+            print(f"the history as a page: {arguments.html}")
+        elif outcome.finding:
+            print("  --html FILE draws this history as a page; `tidelog sim shrink` looks for a smaller one")
     return Exit.FAILED if outcome.finding else Exit.OK
 
 

@@ -152,8 +152,13 @@ class Shrunk:
 
     def command(self, mutant: str | None = None) -> str:
         """What plays the smallest history again."""
-        words = ["tidelog sim replay", str(self.seed), *self.cuts.words]
-        return " ".join([*words, *(["--mutant", mutant] if mutant else []), "--trace"])
+        return replay_command(self.seed, self.cuts, mutant)
+
+
+def replay_command(seed: int, cuts: Cuts, mutant: str | None = None) -> str:
+    """What plays a history with parts left out."""
+    words = ["tidelog sim replay", str(seed), *cuts.words]
+    return " ".join([*words, *(["--mutant", mutant] if mutant else []), "--trace"])
 
 
 def shrink(seed: int, draw: Callable[[int], Shape], most_plays: int = MOST_PLAYS) -> Shrunk:

@@ -36,6 +36,8 @@ class Observer:
 
     def after_step(self, process: Process) -> None:
         """A node took a step."""
+        for checker in self._on_step:
+            checker.stepped(process)
         life = self._lives.get(process.host.name)
         if life is None or life.process is not process:
             life = self._lives[process.host.name] = _Life(process)
@@ -67,8 +69,6 @@ class Observer:
                 known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role)
                 for checker in self._on_replica:
                     checker.replica_changed(process, partition)
-        for checker in self._on_step:
-            checker.stepped(process)
 
 
 def _overriding(checkers: Sequence[Checker], name: str) -> list[Checker]:
