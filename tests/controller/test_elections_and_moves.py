@@ -148,6 +148,20 @@ def test_a_reassignment_adds_waits_and_removes() -> None:
     world.check()
 
 
+def test_nobody_goes_before_all_that_are_to_stay_are_in_sync() -> None:
+    """Else a single copy was left of what two had to have: 4 was a replica before, and lagged (seed 700025)."""
+    world = World((1, 2, 3, 4))
+    world.create("t", replicas=[[2, 3, 4]])
+    assert world.alter_isr((2, 3)).error_code == ErrorCode.NONE
+    move(world, [1, 4])
+    assert world.alter_isr((2, 3, 1)).error_code == ErrorCode.NONE
+    partition = world.partition()
+    assert (set(partition.replicas), partition.isr, partition.leader) == ({1, 2, 3, 4}, (2, 3, 1), 2)
+    assert world.alter_isr((2, 3, 1, 4)).error_code == ErrorCode.NEW_LEADER_ELECTED
+    assert (world.partition().replicas, set(world.partition().isr)) == ((1, 4), {1, 4})
+    world.check()
+
+
 def test_a_leader_that_stays_gets_a_new_epoch_when_replicas_go() -> None:
     world = World((1, 2, 3))
     world.create("t", replicas=[[1, 2]])

@@ -79,3 +79,34 @@ def test_a_follower_that_was_not_wanted_is_looked_at_again_soon() -> None:
     outbox.now_ms += 1_000
     outbox.run_due_timers()
     assert settled == [partition]
+
+
+def test_a_proposal_that_was_committed_unheard_counts_until_the_metadata_says_so() -> None:
+    """The answer was lost, and the second attempt is refused for it: were the proposal dropped, the watermark would
+    pass a follower that is in the ISR by now and may lead next."""
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, lambda _partition: None)
+    changes.propose(partition, (1, 2, 3), "first")  # type: ignore[arg-type]
+    outbox.take_effects()
+    controller.asked.pop(0)[1](None, "connection lost")
+    outbox.now_ms += 1_000
+    outbox.run_due_timers()
+    outbox.take_effects()
+    controller.refuse(ErrorCode.INVALID_UPDATE_VERSION)
+    outbox.take_effects()
+    assert partition.leadership.maximal_isr == {1, 2, 3}
+    partition.leadership.update((1, 2, 3), (1, 2, 3), partition_epoch=5, now_ms=0)
+    assert partition.leadership.proposed is None
+
+
+def test_a_controller_that_knows_less_than_the_leader_is_asked_again() -> None:
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, lambda _partition: None)
+    changes.propose(partition, (1, 2, 3), "first")  # type: ignore[arg-type]
+    outbox.take_effects()
+    controller.refuse(ErrorCode.NOT_CONTROLLER)
+    assert partition.leadership.proposed == (1, 2, 3)
+    outbox.now_ms += 1_000
+    outbox.run_due_timers()
+    outbox.take_effects()
+    assert len(controller.asked) == 1

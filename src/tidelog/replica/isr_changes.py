@@ -1,7 +1,9 @@
 """Asks the controller for ISR changes (KIP-497): many partitions in one request, one request under way at a time.
 
 wanted -> in flight -> committed     the leader takes over what the controller says
-                    -> refused       the proposal is dropped; newer metadata is on its way, or the ISR stays
+                    -> ineligible    the proposal is dropped, and the ISR stays
+                    -> refused       the leader goes on counting on the larger set until newer metadata comes: an
+                                     earlier attempt, whose answer was lost, may be what was committed
                     -> unanswered    asked again after a pause
 """
 
@@ -113,6 +115,7 @@ class IsrChanges:
         found = {
             (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
         }
+        again: dict[Partition, str] = {}
         for partition in asked:
             leadership = partition.leadership
             answer = found.get((partition.topic_id, partition.index))
@@ -121,17 +124,23 @@ class IsrChanges:
             is_newer = answer is not None and answer.partition_epoch > leadership.partition_epoch
             if partition in self._wanted and not is_newer:
                 continue  # newer metadata has settled what was asked, and something else is proposed since
-            if answer is None or answer.error_code != ErrorCode.NONE:
+            if answer is None or answer.error_code == ErrorCode.NOT_CONTROLLER:
+                again[partition] = asked[partition]
+            elif answer.error_code == ErrorCode.INELIGIBLE_REPLICA:
+                # The controller knows the state that this was made for, so no attempt was committed (KIP-841).
                 leadership.proposed = None
                 partition.advance_high_watermark()
-                if answer is not None and answer.error_code == ErrorCode.INELIGIBLE_REPLICA:
-                    # What made it so may be over already, and its news may have come while this was under way.
-                    self._outbox.after(INELIGIBLE_MS, lambda partition=partition: self._settled(partition))  # type: ignore[misc]
+                # What made it so may be over already, and its news may have come while this was under way.
+                self._outbox.after(INELIGIBLE_MS, lambda partition=partition: self._settled(partition))  # type: ignore[misc]
+            elif answer.error_code != ErrorCode.NONE:
+                continue  # what is true now is on its way with the metadata
             elif answer.partition_epoch > leadership.partition_epoch and answer.leader_epoch == leadership.epoch:
                 partition.isr_committed(answer.isr, answer.partition_epoch)
                 self._settled(partition)
-            else:
+            elif answer.partition_epoch <= leadership.partition_epoch:
                 leadership.proposed = None
+        if again:
+            self._outbox.after(RETRY_MS, lambda: self._ask_again(again))
         if self._wanted:
             self._schedule()
 

@@ -14,7 +14,8 @@ from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 FETCH_VERSION = 12
-LATEST = -1
+LATEST, EARLIEST = -1, -2
+LIST_OFFSETS_VERSION = 7
 MAX_BYTES = 1 << 20
 
 
@@ -63,6 +64,8 @@ class Consumer(Client):
         """How often what it was sent was not what had been written, by its checksum."""
         self.poll_ms = 0
         """How long it works on what it got before it reads on."""
+        self.skipped: list[tuple[int, int]] = []
+        """Offsets it never saw because the log began later when it came there: from, and up to where."""
         self.uncommitted: list[Read] = []
         """What it was sent although it lay beyond the watermark of the same answer."""
         self.misdirected: list[tuple[int, Read]] = []
@@ -83,7 +86,8 @@ class Consumer(Client):
             elif answer.code is not ErrorCode.NONE:
                 # KIP-392: what a follower does not have yet the leader may; only its word on a position is final.
                 if answer.code is ErrorCode.OFFSET_OUT_OF_RANGE and node_id == leader:
-                    self._begin_anew()
+                    self._find_start(leader, leader_epoch, topic, partition, then)
+                    return
                 self.preferred_replica = -1
                 self.leaders.pop((topic, partition), None)
                 self.after(100, lambda: self.read_on(topic, partition, then))
@@ -100,10 +104,25 @@ class Consumer(Client):
         # KIP-320: whoever is not of the epoch that the metadata named must not answer.
         self.fetch(node_id, topic, partition, self.position, leader_epoch, fetched)
 
-    def _begin_anew(self) -> None:
-        self.resets += 1
-        self.position = 0
-        self.seen.clear()
+    def _find_start(
+        self, leader: int, leader_epoch: int, topic: str, partition: int, then: Callable[[FetchAnswer], None]
+    ) -> None:
+        """Its position is not in the log: go on where that begins, or, where it had more than there is, begin anew."""
+
+        def found(code: ErrorCode, offset: int) -> None:
+            if code is ErrorCode.NONE and offset > self.position:
+                self.skipped.append((self.position, offset))
+                self.position = offset
+            elif code is ErrorCode.NONE:
+                self.resets += 1
+                self.seen.clear()
+                self.skipped.append((0, offset))
+                self.position = offset
+            self.preferred_replica = -1
+            self.leaders.pop((topic, partition), None)
+            self.after(100, lambda: self.read_on(topic, partition, then))
+
+        self.list_offset(leader, topic, partition, EARLIEST, LIST_OFFSETS_VERSION, found, leader_epoch)
 
     def _found(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         delay_ms = 0 if self.leaders.get((topic, partition), (-1, -1))[0] >= 0 else 100

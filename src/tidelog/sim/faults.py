@@ -11,6 +11,7 @@ from tidelog.sim.budget import Budget
 from tidelog.sim.clock import RIGHT_PPM
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import Place
+from tidelog.sim.plots import Plots
 from tidelog.sim.shape import Fault, Shape, pick
 from tidelog.wire.batch import iterate_batches
 
@@ -40,6 +41,7 @@ class Faults:
         self.kept_away = -1
         """A node that is not to be started, though faults are over."""
         self.injected = 0
+        self._plots = Plots(cluster, self, int(shape.settings["replica.lag.time.max.ms"]))
 
     def schedule(self) -> None:
         """Put every fault into the world's queue."""
@@ -89,6 +91,7 @@ class Faults:
             "slow disk": self._slow_disk,
             "disk error": self._fail_disk,
             "rot": self._rot,
+            **dict.fromkeys(self._plots.kinds, self._plots.begin),
         }
         fault = self._aimed(fault)
         done = acts[fault.kind](fault)
@@ -107,20 +110,28 @@ class Faults:
             return fault
         return replace(fault, places=(leader, *others))
 
-    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Do something later, unless faults are over by then."""
         self._world.at(self._world.now_ms + delay_ms, lambda: None if self.is_over else action())
 
-    def _take(self, fault: Fault) -> int | None:
-        """The node of a fault, when it is alive and nothing is being done to it."""
-        node_id = fault.places[0]
-        assert isinstance(node_id, int)
+    def claim(self, node_id: int, *, loses_bytes: bool = False) -> bool:
+        """Have a node for oneself: it is alive, nothing is being done to it, and the budget lets it lose bytes."""
         process = self._world.hosts[node_id].process
         if node_id in self._busy or process is None or not process.alive:
-            return None
+            return False
+        if loses_bytes and not self._budget.take(node_id):
+            return False
         self._busy.add(node_id)
-        return node_id
+        return True
 
-    def _start(self, node_id: int) -> None:
+    def _take(self, fault: Fault, *, loses_bytes: bool = False) -> int | None:
+        """The node of a fault, where it may be had."""
+        node_id = fault.places[0]
+        assert isinstance(node_id, int)
+        return node_id if self.claim(node_id, loses_bytes=loses_bytes) else None
+
+    def start(self, node_id: int) -> None:
+        """Start a node that was claimed, if it is dead, and give it back."""
         process = self._world.hosts[node_id].process
         if process is None or not process.alive:
             self.failing_disks.pop(node_id, None)
@@ -133,7 +144,7 @@ class Faults:
         if node_id is None:
             return False
         self._world.kill(node_id)
-        self._later(fault.duration_ms, lambda: self._start(node_id))
+        self.later(fault.duration_ms, lambda: self.start(node_id))
         return True
 
     def _power_loss(self, fault: Fault) -> bool:
@@ -141,7 +152,7 @@ class Faults:
         if node_id is None:
             return False
         self._world.power_loss(node_id)
-        self._later(fault.duration_ms, lambda: self._start(node_id))
+        self.later(fault.duration_ms, lambda: self.start(node_id))
         return True
 
     def _wipe(self, fault: Fault) -> bool:
@@ -151,16 +162,12 @@ class Faults:
             return False
         self._world.power_loss(node_id)
         self._cluster.wipe(node_id)
-        self._later(fault.duration_ms, lambda: self._start(node_id))
+        self.later(fault.duration_ms, lambda: self.start(node_id))
         return True
 
     def _take_bytes_of(self, fault: Fault) -> int | None:
         """The node of a fault that loses bytes, where it is free and the budget allows it."""
-        node_id = self._take(fault)
-        if node_id is not None and not self._budget.take(node_id):
-            self._busy.discard(node_id)
-            return None
-        return node_id
+        return self._take(fault, loses_bytes=True)
 
     # --- disks ---
 
@@ -191,10 +198,10 @@ class Faults:
 
         def mend() -> None:
             self._heal_disk(node_id)
-            self._start(node_id)
-            self._later(50, lambda: self.failing_disks.pop(node_id, None))
+            self.start(node_id)
+            self.later(50, lambda: self.failing_disks.pop(node_id, None))
 
-        self._later(fault.duration_ms, mend)
+        self.later(fault.duration_ms, mend)
 
     def _heal_disk(self, node_id: int) -> None:
         host = self._world.hosts[node_id]
@@ -243,7 +250,7 @@ class Faults:
         def quicken() -> None:
             host.disk_delay_ms = 0
 
-        self._later(fault.duration_ms, quicken)
+        self.later(fault.duration_ms, quicken)
         return True
 
     def _pause(self, fault: Fault) -> bool:
@@ -256,7 +263,7 @@ class Faults:
             self._world.resume(node_id)
             self._busy.discard(node_id)
 
-        self._later(fault.duration_ms, resume)
+        self.later(fault.duration_ms, resume)
         return True
 
     def _cut(self, fault: Fault) -> bool:
@@ -280,12 +287,12 @@ class Faults:
             for source, target in ways:
                 network.mend(source, target, fault.traffic)
 
-        self._later(fault.duration_ms, mend)
+        self.later(fault.duration_ms, mend)
 
     def _hold(self, fault: Fault) -> bool:
         source, target = fault.places
         self._world.network.hold(source, target, fault.traffic)
-        self._later(fault.duration_ms, lambda: self._world.network.release(source, target, fault.traffic))
+        self.later(fault.duration_ms, lambda: self._world.network.release(source, target, fault.traffic))
         return True
 
     def _slow(self, fault: Fault) -> bool:
@@ -298,7 +305,7 @@ class Faults:
             network.slow(source, target, 0, fault.traffic)
             network.slow(target, source, 0, fault.traffic)
 
-        self._later(fault.duration_ms, quicken)
+        self.later(fault.duration_ms, quicken)
         return True
 
     def _strand(self, fault: Fault) -> bool:
@@ -319,10 +326,10 @@ class Faults:
                 self._world.kill(node_id)
             for other in others:
                 network.release(node_id, other, ("data",))
-            self._later(fault.duration_ms, lambda: self._start(node_id))
+            self.later(fault.duration_ms, lambda: self.start(node_id))
 
         # Half of the time long enough for the followers to leave the ISR first: then nobody else may lead cleanly.
-        self._later(50 + fault.duration_ms % 500 if fault.amount % 2 else 2000 + fault.duration_ms % 3000, end)
+        self.later(50 + fault.duration_ms % 500 if fault.amount % 2 else 2000 + fault.duration_ms % 3000, end)
         return True
 
     def _restart(self, fault: Fault) -> bool:
@@ -342,15 +349,15 @@ class Faults:
             nonlocal waited_ms
             if process.alive and waited_ms < STOP_PATIENCE_MS:
                 waited_ms += 50
-                self._later(50, look)
+                self.later(50, look)
                 return
             if process.alive:
                 self._note(f"kill {node_id}: it does not stop")
                 self._world.kill(node_id)
-            self._later(away_ms, back)
+            self.later(away_ms, back)
 
         def back() -> None:
-            self._start(node_id)
+            self.start(node_id)
             then()
 
         look()
@@ -366,7 +373,7 @@ class Faults:
                 if node_id not in self._busy and process is not None and process.alive:
                     self._busy.add(node_id)
                     self._note(f"restart {node_id}")
-                    self._stop(node_id, 100, lambda: self._later(fault.duration_ms // 4, next_one))
+                    self._stop(node_id, 100, lambda: self.later(fault.duration_ms // 4, next_one))
                     return
 
         next_one()
@@ -380,5 +387,5 @@ class Faults:
             clock.jump(self._world.now_ms, fault.amount)
         else:
             clock.run_at(self._world.now_ms, RIGHT_PPM + fault.amount * 30)
-            self._later(fault.duration_ms, lambda: clock.run_at(self._world.now_ms, RIGHT_PPM))
+            self.later(fault.duration_ms, lambda: clock.run_at(self._world.now_ms, RIGHT_PPM))
         return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidelog.errors import StorageError
 from tidelog.storage import Slice
 from tidelog.wire import frames
 from tidelog.wire.api_table import ApiKey
@@ -37,6 +38,21 @@ def pass_response(api_key: int, api_version: int, body: Any, *, through_bytes: b
         frame = b"".join(_bytes(frames.encode_response(api_key, api_version, 0, body)))
         return frames.decode_response(api_key, api_version, memoryview(frame)[4:])[1]
     return body
+
+
+def record_bytes(api_key: int, body: Any) -> bytes | None:
+    """The records in an answer as the files have them now; None where it has none, or they were cut."""
+    if api_key != ApiKey.FETCH or body is None:
+        return None
+    parts = []
+    for topic in body.responses:
+        for partition in topic.partitions:
+            records = partition.records
+            parts += [] if records is None else records if isinstance(records, list) else [records]
+    try:
+        return b"".join(_bytes(parts))
+    except (ConnectionAbortedError, StorageError):
+        return None
 
 
 def _fetched(body: FetchResponse) -> FetchResponse:

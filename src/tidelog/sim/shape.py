@@ -34,11 +34,22 @@ FAULT_KINDS = (
     "slow disk",
     "disk error",
     "rot",
+    "blackout",
+    "amnesia",
+    "stale proposal",
+    "usurper",
+    "new voter",
 )
+"""The last five are plots, see `plots`."""
 OFTEN = ("kill", "power loss", "power loss", "strand")
 """Kinds that get another chance to be among a seed's: most of what can go wrong needs one of these."""
 NETWORK_FAULTS = ("cut", "one-way cut", "hold", "slow")
-ADMIN_ACTIONS = ("create", "delete", "alter", "elect", "elect", "elect", "reassign", "reassign")
+ADMIN_ACTIONS = (
+    *("create", "recreate", "recreate", "delete", "alter", "elect", "elect", "elect", "reassign", "reassign"),
+    *("delete records", "delete records"),
+)
+SCRATCH = "scratch"
+"""The topic that admins make, write a little to, and delete. No budget is kept for it: it may lose records."""
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Choice = TypeVar("Choice")
 
@@ -137,7 +148,9 @@ class Shape:
 
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
-        return self.is_beyond_budget or any(one.may_lose for one in self.topics if one.name == topic)
+        return (
+            self.is_beyond_budget or topic == SCRATCH or any(one.may_lose for one in self.topics if one.name == topic)
+        )
 
     @property
     def targets(self) -> tuple[tuple[str, int], ...]:
@@ -184,7 +197,7 @@ def draw(seed: int) -> Shape:
         "leader.imbalance.check.interval.seconds": pick(chance, ("3", "10")),
         "controller.quorum.auto.join.enable": "true",
     }
-    racks = {broker: f"rack-{broker % 3}" for broker in brokers} if chance.below(4) == 0 else {}
+    racks = {broker: f"rack-{broker % 3}" for broker in brokers} if chance.below(3) == 0 else {}
     if racks:
         settings["replica.selector.class"] = RACK_AWARE
     producers = tuple(_draw_producer(chance, f"p{number}", topics) for number in range(2 + chance.below(3)))
@@ -193,7 +206,7 @@ def draw(seed: int) -> Shape:
         sorted(
             (
                 AdminShape(chance.below(SAFETY_MS), pick(chance, ADMIN_ACTIONS), chance.bits64())
-                for _ in range(chance.below(10))
+                for _ in range(chance.below(12))
             ),
             key=lambda one: one.at_ms,
         )
@@ -253,7 +266,7 @@ def _draw_faults(chance: Chance, nodes: Sequence[int], clients: Sequence[str], p
     """A swarm: some kinds of fault are left out altogether, so that others come often enough to meet each other."""
     kinds = [kind for kind in (*FAULT_KINDS, *OFTEN) if chance.below(5) < 3] or ["kill"]
     faults = []
-    for _ in range(5 + chance.below(12)):
+    for _ in range(6 + chance.below(13)):
         kind = pick(chance, kinds)
         places: list[int | str] = list(nodes)
         first = places.pop(chance.below(len(places)))

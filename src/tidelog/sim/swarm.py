@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -29,7 +29,8 @@ from tidelog.sim.liveness import Wishes
 from tidelog.sim.machines import Process
 from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer, ProducerSettings
-from tidelog.sim.shape import AdminShape, ProducerShape, Shape, draw, pick
+from tidelog.sim.scribe import Scribe
+from tidelog.sim.shape import SCRATCH, AdminShape, ProducerShape, Shape, draw, pick
 from tidelog.sim.work import Work
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -44,8 +45,6 @@ WITHOUT_ONE_MS = 30_000
 SETTLE_MS = 2_000
 MOST_WAITING = 50
 """A producer with so many records unsettled hands over no more, as one whose buffer is full."""
-SCRATCH = "scratch"
-"""The topic that admins make and delete."""
 
 
 @dataclass(slots=True)
@@ -89,6 +88,7 @@ class _Run:
         )
         self._world = self._cluster.world
         self._world.through_bytes = shape.through_bytes
+        self._world.has_narrow_sockets = True
         self._begun_ms = self._world.now_ms
         self._outcome = Outcome(shape.seed)
         self._history = History(self._cluster, shape)
@@ -98,6 +98,8 @@ class _Run:
         self._history.failing_disks = self._faults.failing_disks
         self._history.rotten = self._faults.rotten
         self._wishes = Wishes(self._history)
+        self._scribe = Scribe(self._cluster)
+        self._history.deleted_to = self._scribe.deleted_to
         self._work = self._history.work = None if shape.work is None else Work(self._cluster, shape.work)
         self._next_numbers: dict[str, int] = {}
         self._told = 0
@@ -241,12 +243,13 @@ class _Run:
         topic = pick(chance, self._shape.topics)
         self._note(f"admin: {wish}")
         if wish.action == "create":
-            self._admin.create_topic(SCRATCH, topic.assignment, {}, lambda _: None)
+            self._make_scratch(topic.assignment)
+        elif wish.action == "recreate":
+            self._delete_scratch(lambda _: self._make_scratch(topic.assignment))
         elif wish.action == "delete":
-            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=SCRATCH)], timeout_ms=5000)
-            self._admin.decide(
-                ApiKey.DELETE_TOPICS, 6, request, lambda one: int(one.responses[0].error_code), lambda _: None
-            )
+            self._delete_scratch(lambda _: None)
+        elif wish.action == "delete records":
+            self._scribe.delete_records(self._shape.consumers, chance.bits64(), self._note)
         elif wish.action == "alter":
             self._admin.alter_topic(topic.name, {"retention.ms": "3600000"}, lambda _: None)
         elif wish.action == "reassign":
@@ -258,6 +261,13 @@ class _Run:
             self._admin.reassign(topic.name, index, replicas, lambda _: None)
         else:
             self._admin.elect(0, topic.name, range(len(topic.assignment)), lambda _: None)
+
+    def _make_scratch(self, assignment: Sequence[Sequence[int]]) -> None:
+        self._admin.create_topic(SCRATCH, assignment, {}, lambda _: self._scribe.write(SCRATCH, len(assignment)))
+
+    def _delete_scratch(self, then: Callable[[object], None]) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=SCRATCH)], timeout_ms=5000)
+        self._admin.decide(ApiKey.DELETE_TOPICS, 6, request, lambda one: int(one.responses[0].error_code), then)
 
     # --- liveness ---
 

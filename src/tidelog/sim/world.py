@@ -31,7 +31,7 @@ from tidelog.sim.disk import PowerCut, SimulatedDisk
 from tidelog.sim.jobs import Jobs
 from tidelog.sim.machines import Host, Process
 from tidelog.sim.network import CONTROL, DATA, Connection, Link, Message, Network, Place
-from tidelog.sim.passing import pass_request, pass_response
+from tidelog.sim.passing import pass_request, pass_response, record_bytes
 
 Answered = Callable[[Any], None]
 """Called with the response, or with None when the connection ended first."""
@@ -60,6 +60,11 @@ class World:
         """Looks at a node after each of its steps; it must change nothing."""
         self.through_bytes = True
         """Whether messages are encoded and decoded on their way, as on a wire."""
+        self.has_narrow_sockets = False
+        """Whether answers whose way is closed wait in the node that sends them, slices unread, as where sockets have no
+        room for more; else they are on their way already."""
+        self.torn_answers: list[tuple[int, Place]] = []
+        """From whom to whom answers went that had other bytes when they left than when they were given."""
         self.least_delay_ms = 0
         self.most_delay_ms = 2
         self.steps = 0
@@ -328,8 +333,15 @@ class World:
         if slot not in connection.answered:
             return
         api_key, api_version, _ = connection.answered[slot]
+        promised: bytes | None = None
 
         def leave() -> None:
+            nonlocal promised
+            route = self.network.get(link.key) if self.has_narrow_sockets else None
+            if route is not None and not route.is_open:
+                promised = record_bytes(api_key, body) if promised is None else promised
+                route.waiting.append((lambda: leave() if link.open else None, UNREAD))
+                return
             sent = body
             if sent is not None:
                 try:
@@ -337,6 +349,8 @@ class World:
                 except (ConnectionAbortedError, StorageError):
                     self.close(connection, by=connection.process)
                     return
+                if promised is not None and record_bytes(api_key, body) != promised:
+                    self.torn_answers.append((connection.process.host.name, link.key[1]))
             message = None if sent is None else UNREAD
             if message is not None and self.on_message is not None:
                 source, target, _ = connection.to_client.key
@@ -450,6 +464,13 @@ class World:
         else:
             self.at(self.now_ms + self._delay_ms(), client_sees)
             self._deliver(connection.to_node, node_sees, None)
+
+    def reset(self, connection: Connection) -> None:
+        """A connection breaks: its node sees that at once, and the other end a moment later."""
+        node = connection.process
+        if connection.is_open and node.connections.pop(connection.connection_id, None) is not None:
+            self.close(connection, by=None)
+            self.step(node, ConnectionClosed(connection.connection_id, "connection lost", by_peer=True))
 
     # --- small things ---
 

@@ -6,7 +6,7 @@ Whatever changes a partition comes through here, so these hold whatever the reas
     with both empty, the last known leader leads again when it is back: an unclean recovery, reported as such
     an unclean leader's ISR is itself alone, and it is RECOVERING until it reports otherwise
     the ELR has those who were in sync when the ISR fell below min.insync.replicas, less those who stopped uncleanly
-    replicas are removed for good only when those added are in sync
+    replicas are removed for good only when all that are to stay, old or new, are in sync
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ class PartitionChanger:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
         replicas = [replica for replica in self.replicas if replica not in self.removing]
-        if not isr or not replicas or any(replica not in isr for replica in self.adding):
+        # Not only those added: one that was there before and lags would be counted as a copy, and those that have
+        # the records would go.
+        if not replicas or any(replica not in isr for replica in replicas):
             return
         self.isr, self.replicas = isr, replicas
         self.adding = self.removing = ()

@@ -18,6 +18,7 @@ from tidelog.sim.checkers.groups import (
     OffsetCommitsStay,
     OneOwnerAPartition,
 )
+from tidelog.sim.checkers.joining import JoinersHaveCaughtUp, LeadersCountOnTheIsr, ProposalsAreForThePresent
 from tidelog.sim.checkers.metadata import (
     CommittedMetadataStays,
     EpochsOnlyGrow,
@@ -26,9 +27,10 @@ from tidelog.sim.checkers.metadata import (
     OneQuorumLeaderAnEpoch,
     SnapshotsEqualReplay,
 )
-from tidelog.sim.checkers.nodes import NodesGoOn
+from tidelog.sim.checkers.nodes import AnswersAreWhole, NodesGoOn
 from tidelog.sim.checkers.replicas import (
     CommittedRecordsStay,
+    NewReplicasAreEmpty,
     OneLeaderAnEpoch,
     ReplicasAreIdentical,
     WatermarkNeverGoesBack,
@@ -49,10 +51,12 @@ from tidelog.sim.checkers.votes import VotesAreDurable
 
 ALL: tuple[type[Checker], ...] = (
     NodesGoOn,
+    AnswersAreWhole,
     OneLeaderAnEpoch,
     WatermarkWithinInSyncLogs,
     WatermarkWaitsForMinIsr,
     WatermarkNeverGoesBack,
+    NewReplicasAreEmpty,
     CommittedRecordsStay,
     LeaderIsInSync,
     EpochsOnlyGrow,
@@ -61,6 +65,9 @@ ALL: tuple[type[Checker], ...] = (
     CommittedMetadataStays,
     DecisionsFollowTheRules,
     LostBytesAreNotTrusted,
+    JoinersHaveCaughtUp,
+    ProposalsAreForThePresent,
+    LeadersCountOnTheIsr,
     SnapshotsEqualReplay,
     EventsTellWhatHappened,
     ImagesConverge,

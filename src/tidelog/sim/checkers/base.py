@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidelog.log import names
@@ -45,6 +45,8 @@ class History:
         """Replicas that rot has hit: what they have on the disk need not be what others have."""
         self.asked_unclean: set[str] = set()
         """Topics for which an operator asked for an unclean election."""
+        self.deleted_to: Mapping[tuple[str, int], int] = {}
+        """By topic and partition: up to where an admin asked for records to be deleted."""
         self.replay = Replay()
         """The committed metadata, applied once more by somebody who is no node."""
         self._values_at = -1
@@ -119,7 +121,7 @@ class Checker:
         """A node's part of the quorum moved: its epoch, its role, what is committed, what it has applied."""
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
-        """A replica's watermark, epoch, role or ISR changed, or it was seen for the first time in this life."""
+        """A replica's watermark, epoch, role or ISR, or the ISR it wants, changed; or it is new in this life."""
 
     def told(self) -> None:
         """Somebody told something, or ended itself."""

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from tidelog.ledger import ACKNOWLEDGED, compare
 from tidelog.sim.checkers.base import Checker
+from tidelog.sim.consumer import Consumer
 from tidelog.sim.producer import ALL
 
 
@@ -23,7 +24,9 @@ class AcknowledgedRecordsStay(Checker):
                     # A duplicate that is too old to be remembered is acknowledged without an offset.
                     if entry.offset < 0:
                         found = next((v for v in finals[entry.topic, entry.partition].values() if v == entry.value), "")
-                    if found != entry.value:
+                    if found != entry.value and not (
+                        not found and entry.offset < self.history.deleted_to.get((entry.topic, entry.partition), 0)
+                    ):
                         raise self.violated(
                             f"{entry.value} was acknowledged at {entry.topic}-{entry.partition} offset {entry.offset}, "
                             f"where there is {found or 'nothing'} now"
@@ -45,18 +48,29 @@ class ReadRecordsStay(Checker):
                 raise self.violated(f"{consumer.name} had read more of {topic}-{index} than there was later")
             final = self.history.values(topic, index)
             for read in consumer.seen:
-                if final.get(read.offset) != read.value:
+                if final.get(read.offset) != read.value and not (
+                    read.offset not in final and read.offset < self.history.deleted_to.get((topic, index), 0)
+                ):
                     raise self.violated(
                         f"{consumer.name} saw {read.value} at {topic}-{index} offset {read.offset} (node "
                         f"{read.node_id}), where there is {final.get(read.offset, 'nothing')} now"
                     )
-            offsets = [read.offset for read in consumer.seen]
-            if offsets != list(range(len(offsets))):
-                raise self.violated(f"{consumer.name} was given offsets of {topic}-{index} out of order or with gaps")
-            if len(offsets) != len(final):
-                raise self.violated(
-                    f"{consumer.name} was shown {len(offsets)} of {len(final)} records of {topic}-{index}"
-                )
+            self._look_for_gaps(topic, index, consumer)
+
+    def _look_for_gaps(self, topic: str, index: int, consumer: Consumer) -> None:
+        """Everything was shown, in order, but for what had been deleted before the consumer came there."""
+        offsets = [read.offset for read in consumer.seen]
+        skipped = {offset for begin, end in consumer.skipped for offset in range(begin, end)}
+        if max(skipped, default=-1) >= self.history.deleted_to.get((topic, index), 0):
+            raise self.violated(f"{consumer.name} was told that {topic}-{index} begins later than anybody had wished")
+        if offsets != [one for one in range(offsets[-1] + 1 if offsets else 0) if one not in skipped]:
+            raise self.violated(f"{consumer.name} was given offsets of {topic}-{index} out of order or with gaps")
+        final = self.history.values(topic, index)
+        unseen = [offset for offset in final if offset not in skipped and (not offsets or offset > offsets[-1])]
+        if unseen:
+            raise self.violated(
+                f"{consumer.name} was shown {len(offsets)} of {len(final)} records of {topic}-{index}, not {unseen[0]}"
+            )
 
 
 class ConsumersSeeWhatIsCommitted(Checker):
@@ -66,8 +80,8 @@ class ConsumersSeeWhatIsCommitted(Checker):
         for (topic, index), consumer in zip(self.history.shape.consumers, self.history.consumers, strict=True):
             for read in consumer.uncommitted:
                 raise self.violated(
-                    f"{consumer.name} was sent offset {read.offset} of {topic}-{index} by node {read.node_id}, to whose "
-                    "knowledge it was not committed"
+                    f"{consumer.name} was sent offset {read.offset} of {topic}-{index} by node {read.node_id}, which "
+                    "did not know it to be committed"
                 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelog.sim.checkers.base import Checker, History
+from tidelog.sim.machines import Process
 
 FAULTS_OF_OURS = frozenset(("controller-error", "quorum-two-leaders"))
 """What nodes only tell when something is wrong with Tidelog itself."""
@@ -25,3 +26,20 @@ class NodesGoOn(Checker):
             if exit_code and node_id not in self.history.failing_disks:
                 raise self.violated(f"node {node_id} ended itself with code {exit_code}")
         self._halts = len(world.halts)
+
+
+class AnswersAreWhole(Checker):
+    """What leaves a node are the records that it answered with, however long they had to wait for their way."""
+
+    def metadata_changed(self, process: Process) -> None:
+        self._look()
+
+    def at_end(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        for node_id, target in self.history.cluster.world.torn_answers:
+            if not any((node_id, *one) in self.history.rotten for one in self.history.shape.consumers):
+                raise self.violated(
+                    f"an answer of node {node_id} to {target} has other records than those it was given"
+                )

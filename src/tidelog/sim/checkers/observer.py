@@ -57,7 +57,7 @@ class Observer:
         known = life.replicas
         for partition in node.replicas.partitions.values():
             leadership = partition.leadership
-            isr = None if leadership is None else leadership.isr
+            isr, proposed = (None, None) if leadership is None else (leadership.isr, leadership.proposed)
             before = known.get(partition)
             if (
                 before is None
@@ -65,8 +65,9 @@ class Observer:
                 or before[1] != partition.leader_epoch
                 or before[2] != isr
                 or before[3] is not partition.role
+                or before[4] is not proposed
             ):
-                known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role)
+                known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role, proposed)
                 for checker in self._on_replica:
                     checker.replica_changed(process, partition)
 

@@ -30,6 +30,8 @@ class Change(NamedTuple):
     """Brokers that registered anew in the same batch."""
     is_cleared: bool
     """The record clears ELRs because a setting changed, which follows other rules."""
+    inactive: frozenset[int] = frozenset()
+    """Brokers that were fenced or stopping after the batch."""
 
     @property
     def is_unclean(self) -> bool:
@@ -72,6 +74,7 @@ class Replay:
         assert batch.base_offset == self.end_offset, "a gap in the committed metadata"
         records = records_of(batch)
         registered = frozenset(one.broker_id for one in records if isinstance(one, RegisterBrokerRecord))
+        known = len(self.changes)
         for record in records:
             delta = ImageDelta()
             self.image.apply(record, delta)
@@ -101,6 +104,9 @@ class Replay:
                     if record.broker_id in one.isr or record.broker_id in one.eligible_leader_replicas
                 )
                 self.registrations.append(Registration(record.broker_id, record.incarnation_id, counted_on))
+        if len(self.changes) > known:
+            inactive = frozenset(one for one, broker in self.image.brokers.items() if not broker.active)
+            self.changes[known:] = [change._replace(inactive=inactive) for change in self.changes[known:]]
         self.end_offset = batch.next_offset
         self.images[self.end_offset] = (
             self.image.copy() if records else self.images.get(batch.base_offset, self.image.copy())

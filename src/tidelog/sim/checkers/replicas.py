@@ -9,8 +9,10 @@ from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
 from tidelog.sim.checkers.compacted import disagreement
+from tidelog.sim.disk import SimulatedDisk
 from tidelog.sim.machines import Process
 from tidelog.storage import File
+from tidelog.wire.batch import iterate_batches
 
 Key = tuple[bytes, int]
 HEAD = Struct(">qiibIhi")
@@ -149,6 +151,8 @@ class CommittedRecordsStay(Checker):
     def _look(self, node_id: int, partition: Partition, place: _Place) -> None:
         committed = self._committed.setdefault((partition.topic_id, partition.index), {})
         is_compacted = partition.config.is_compacted
+        if place.offset < partition.log.log_start_offset:
+            place.begin_at(partition.log.log_start_offset)  # what came before is deleted
         while place.offset < partition.high_watermark:
             head = place.next_head(partition)
             if head is None:
@@ -177,6 +181,11 @@ class _Place:
         self.generation = 0
         self.position = 0
 
+    def begin_at(self, offset: int) -> None:
+        """Go on at another offset."""
+        self.offset = offset
+        self.file = None
+
     def next_head(self, partition: Partition) -> tuple[int, ...] | None:
         """The head of the batch at the offset, or of the first one after it; None when there is none."""
         if self.file is None or self.file.generation != self.generation or self.position >= self.file.size:
@@ -186,6 +195,24 @@ class _Place:
             self.file, self.position = read.parts[0].file, read.parts[0].position
             self.generation = self.file.generation
         return HEAD.unpack(self.file.read(self.position, HEAD.size))
+
+
+class NewReplicasAreEmpty(Checker):
+    """A replica of a topic begins with nothing, whatever another topic of its name has left on the disk."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._known: set[tuple[int, SimulatedDisk, bytes, int]] = set()
+
+    def replica_changed(self, process: Process, partition: Partition) -> None:
+        key = (process.host.name, process.host.disks[0], partition.topic_id, partition.index)
+        if key in self._known:
+            return
+        self._known.add(key)
+        if partition.log.log_end_offset:
+            raise self.violated(
+                f"{partition} is new on node {process.host.name}, and its log ends at {partition.log.log_end_offset}"
+            )
 
 
 class ReplicasAreIdentical(Checker):
@@ -198,6 +225,9 @@ class ReplicasAreIdentical(Checker):
         for topic, index, replicas in self.history.partitions():
             whole = [node_id for node_id in replicas if (node_id, topic, index) not in self.history.rotten]
             logs = {node_id: self.history.log_bytes(node_id, topic, index) for node_id in whole}
+            begin = max((self._log_start(node_id, topic, index) for node_id in whole), default=0)
+            if begin:  # what was deleted goes at each replica's own time, file by file
+                logs = {node_id: _from_offset(data, begin) for node_id, data in logs.items()}
             if self._is_compacted(topic):
                 difference = disagreement(logs)
                 if difference:
@@ -206,6 +236,19 @@ class ReplicasAreIdentical(Checker):
                 sizes = {node_id: len(data) for node_id, data in logs.items()}
                 raise self.violated(f"{topic}-{index}: the logs differ; bytes by node: {sizes}")
 
+    def _log_start(self, node_id: int, topic: str, index: int) -> int:
+        hosted = self.history.cluster.process(node_id).node.replicas.partitions.get((topic, index))
+        start = 0 if hosted is None else hosted.log.log_start_offset
+        if start > self.history.deleted_to.get((topic, index), 0) and not self.history.shape.may_lose(topic):
+            raise self.violated(f"{topic}-{index} begins at {start} on node {node_id}: nobody has deleted so much")
+        return start
+
     def _is_compacted(self, topic: str) -> bool:
         policy = self.history.cluster.newest_image().config(TOPIC_RESOURCE, topic).get("cleanup.policy", "")
         return "compact" in policy
+
+
+def _from_offset(data: bytes, offset: int) -> bytes:
+    """The batches of a log that have records from an offset on."""
+    position = next((one.position for one in iterate_batches(data) if one.last_offset >= offset), len(data))
+    return data[position:]

@@ -52,7 +52,10 @@ def _directory_ignored(original: Original, hit: Hit) -> Original:
 
 def _any_replica_is_meant(original: Original, hit: Hit) -> Original:
     def is_for_replica(core: Core, voter_id: int, directory_id: bytes) -> bool:
-        return voter_id < 0 or voter_id == core.identity.node_id
+        wrong = voter_id < 0 or voter_id == core.identity.node_id
+        if wrong and not original(core, voter_id, directory_id):
+            hit()
+        return wrong
 
     return is_for_replica
 
