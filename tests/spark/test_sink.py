@@ -318,11 +318,11 @@ def test_bad_input_is_refused_before_anything_starts(
         given: dict[str, Any] = {"bootstrap_servers": node.bootstrap, "topic": topic}
         tidelog.spark.write(rows, **(given | changed))
 
-    with pytest.raises(SinkError, match=r"there is no topic 'nowhere'|UNKNOWN_TOPIC_OR_PARTITION"):
-        write(topic="nowhere")
+    with pytest.raises(ConfigError, match=rf"has no topic '{topic}x', did you mean '{topic}'"):
+        write(topic=f"{topic}x")
     with pytest.raises(ConfigError, match=r"did you mean kafka\.compression\.type"):
         write(options={"kafka.compression.typ": "zstd"})
-    with pytest.raises(SinkError, match=r"127\.0\.0\.1:1: connection refused"):
+    with pytest.raises(SinkError, match=r"no broker answers: 127\.0\.0\.1:1: connection refused \(\d+ ms\)"):
         write(bootstrap_servers="127.0.0.1:1", options={"kafka.request.timeout.ms": "300"})
     nameless = rows.withColumn("topic", f.lit(None).cast("string"))
     with pytest.raises(Exception, match="null topic"):

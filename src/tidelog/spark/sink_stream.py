@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType
 from tidelog.client.shared_transaction import Identity, protocol_of
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
+from tidelog.spark.contact import first_contact, require_topic
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions, check_columns
 from tidelog.spark.transactions import (
     BatchWritten,
@@ -191,15 +192,17 @@ class MicroBatchSink:
 
     def check_cluster(self) -> None:
         """That brokers answer, that they have transactions and, where one topic is named, that it is there."""
+        bootstrap = self.options.bootstrap
         with self.options.client() as client:
             try:
-                if self.options.topic is not None:
-                    client.topic(self.options.topic)
-                protocol_of(client)
+                with first_contact(bootstrap):
+                    protocol_of(client)
+                    if self.options.topic is not None:
+                        require_topic(client, self.options.topic, bootstrap)
             except KafkaError as error:
                 if error.code == ErrorCode.UNSUPPORTED_VERSION:
                     raise SinkError(f"{error}; exactly-once needs them: {OTHER_WAY}") from error
-                raise SinkError(f"{error.code.name}: {error}") from error
+                raise SinkError(str(error)) from error
 
     def job(self, df: DataFrame) -> Callable[[Identity], Exclusive]:
         """What writes the rows of a DataFrame, given who it writes as."""
@@ -260,8 +263,8 @@ def by_partition(df: DataFrame, *, bootstrap_servers: str, topic: str) -> DataFr
     """
     options = SinkOptions.parse({"kafka.bootstrap.servers": bootstrap_servers, "topic": topic})
     check_columns(df.schema, options)
-    with options.client() as client:
-        count = len(client.topic(topic).partitions)
+    with options.client() as client, first_contact(bootstrap_servers):
+        count = len(require_topic(client, topic, bootstrap_servers).partitions)
     columns = [name for name in df.columns if name.lower() != "partition"]
     schema = df.select(*columns).schema.add("partition", IntegerType())
     placed = df.mapInArrow(tasks.place(options, count), schema)

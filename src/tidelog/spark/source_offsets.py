@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Mapping
 
 from tidelog.client.client import Client
 from tidelog.client.metadata import TopicView
 from tidelog.client.offsets import list_offsets
-from tidelog.config.setting import nearest
-from tidelog.errors import ConfigError, ErrorCode, KafkaError
+from tidelog.errors import ConfigError
+from tidelog.spark.contact import first_contact, require_topic
 from tidelog.spark.fetching import DataLossError, OffsetRange
 from tidelog.spark.options import EARLIEST, LATEST, Offsets, Place, SourceOptions
 from tidelog.wire.uuids import from_text
@@ -55,34 +54,15 @@ class SourceCluster:
             names = list(options.assign or options.subscribe)
             if missing == "fail":
                 for name in names:
-                    self._require(name)
+                    require_topic(self.client, name, self.options.client.bootstrap, self._contact_ms)
             names = [name for name in names if name in views]
         found = [(name, partition) for name in names for partition in self._partitions_of(views[name], missing)]
         return sorted(found)
 
     def _views(self) -> Mapping[str, TopicView]:
         asked = None if self.options.subscribe_pattern is not None else (*self.options.assign, *self.options.subscribe)
-        begun = time.monotonic()
-        try:
+        with first_contact(self.options.client.bootstrap):
             return self.client.refresh(asked).topics
-        except KafkaError as error:
-            if error.code not in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT):
-                raise
-            waited_ms = int((time.monotonic() - begun) * 1000)
-            raise KafkaError(
-                error.code, f"option kafka.bootstrap.servers={self.options.client.bootstrap}: {error} ({waited_ms} ms)"
-            ) from None
-
-    def _require(self, name: str) -> None:
-        try:
-            self.client.topic(name, timeout_ms=self._contact_ms)
-        except KafkaError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            known = self.client.refresh(None).topics
-            like = nearest(name, known)
-            hint = f", did you mean {like!r}?" if like else f"; it has {len(known)} topics"
-            raise ConfigError(f"the cluster at {self.options.client.bootstrap} has no topic {name!r}{hint}") from None
 
     def _partitions_of(self, view: TopicView, missing: str) -> Iterable[int]:
         if not self.options.assign:
