@@ -196,6 +196,10 @@ def test_deleted_offsets_are_data_loss(node: Node, make_topic: TopicMaker) -> No
     with pytest.raises(DataLossError, match=f"{topic}-0: data loss: offsets 0 to 19 were deleted; .* starts at 20"):
         rows(reader, tasks)
     assert offsets(rows(patient, patient_tasks)) == {0: list(range(20, 50))}
+    beyond = json.dumps({topic: {"0": 900}})
+    with pytest.raises(DataLossError, match="ends at 50, before the offset 900 where reading was to begin"):
+        rows(batch_reader(node, subscribe=topic, startingOffsets=beyond))
+    assert not rows(batch_reader(node, subscribe=topic, startingOffsets=beyond, failOnDataLoss="false"))
     start = json.dumps({topic: {"0": 3}})
     with pytest.raises(DataLossError, match="starts at 3 but its records before 20 were deleted"):
         batch_reader(node, subscribe=topic, startingOffsets=start).partitions()

@@ -158,6 +158,8 @@ class SourceCluster:
                 self._lost(where, f"starts at {starts[where]} but its records before {earliest} were deleted")
                 starts[where] = earliest
         for where, latest in self.latest(partitions).items():
+            if starts[where] > latest:
+                self._lost(where, f"ends at {latest}, before the offset {starts[where]} where reading was to begin")
             if ends[where] > latest:
                 self._lost(where, f"ends at {latest}, before the offset {ends[where]} that was asked for")
                 ends[where] = latest
