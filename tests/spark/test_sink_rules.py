@@ -31,6 +31,7 @@ from tidelog.client.batches import BatchSender
 from tidelog.client.shared_transaction import PROTOCOL_2, Identity
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks, writing, writing_fallback, writing_kernels
+from tidelog.spark.pipelines.failures import reason_of
 from tidelog.spark.sink import require_in_log
 from tidelog.spark.sink_options import SinkOptions, check_columns
 from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
@@ -273,6 +274,15 @@ def test_two_writers_of_a_partition_are_refused_with_the_way_out() -> None:
 def test_what_a_task_failed_with_is_what_the_user_reads() -> None:
     with pytest.raises(SinkError, match="there is no topic 'x'"):
         judge([Reported("failed", message="there is no topic 'x'"), Reported("repeated")], books())
+
+
+def test_what_the_sink_says_is_what_a_pipeline_says() -> None:
+    trace = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: py4j.Py4JException: An exception was raised\n"
+        "tidelog.spark.transactions.CheckpointError: the checkpoint is at batch 3\n"
+        "\tat org.apache.spark.Main\nCaused by: java.lang.RuntimeException: py4j says no more\n"
+    )
+    assert reason_of(RuntimeError(trace)) == "the checkpoint is at batch 3"
 
 
 # --- turns ---

@@ -19,7 +19,7 @@ def reason_of(error: BaseException) -> str:
     full = re.search(r"No space left on device|ENOSPC|Disk quota exceeded|File too large", text)
     if full:
         return "the disk is full"
-    ours = re.findall(r"(?:tidelog\.errors\.\w+|[A-Za-z.]*ConfigError|KafkaError): (.+)", text)
+    ours = re.findall(r"(?:tidelog(?:\.\w+)*\.\w*(?:Error|Failed)|\bConfigError|\bKafkaError): (.+)", text)
     if ours:
         return str(ours[-1]).strip()
     causes = re.findall(r"Caused by: ([\w.$]+): ([^\n]+)", text)
