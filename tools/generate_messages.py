@@ -48,7 +48,6 @@ OWN_FIELDS: dict[tuple[str, str], list[dict[str, Any]]] = {
 
 SKIPPED_COORDINATOR_RECORDS = ("Share", "StreamsGroup")
 MAX_VERSION = 32767
-SIGNED_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 PYTHON_TYPES = {
     "bool": "bool",
     "int8": "int",

@@ -23,8 +23,6 @@ from tests.clients.samples import CODECS, Record
 from tests.support.nodes import Node
 from tests.support.processes import wait_until
 
-SMALL_SEGMENTS = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
-
 
 @dataclass
 class Stock:

@@ -18,7 +18,6 @@ from tidelog.verify.cluster import LocalCluster
 
 TOPIC, PARTITIONS = "judged", 3
 ROUNDS = 4
-DIFFERS = re.compile(r"\d+\.snapshot|\.lock|leader-epoch-checkpoint|partition\.metadata|.*index")
 
 
 @dataclass

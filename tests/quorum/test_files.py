@@ -7,7 +7,7 @@ import pytest
 from tests.quorum.machines import record
 from tidelog.errors import ConfigError, CorruptionError
 from tidelog.quorum import ReplicaKey, SnapshotId, Voter, VoterSet, election_state, snapshot
-from tidelog.quorum.bootstrap import initial_controllers, standalone_snapshot, voters_snapshot
+from tidelog.quorum.bootstrap import initial_controllers, voters_snapshot
 from tidelog.quorum.election_state import ElectionState
 from tidelog.quorum.snapshot import read_timestamp_ms
 from tidelog.wire.records.kraft_version_record import KRaftVersionRecord
@@ -39,7 +39,8 @@ def test_a_directory_formatted_by_apache_kafka_names_its_voter() -> None:
 
 
 def test_our_format_differs_from_kafkas_only_in_its_times() -> None:
-    ours = standalone_snapshot(1, DIRECTORY_ID, "CONTROLLER", ("127.0.0.1", 19993), 0x01A1DD6F066F)
+    voter = Voter(ReplicaKey(1, DIRECTORY_ID), {"CONTROLLER": ("127.0.0.1", 19993)})
+    ours = voters_snapshot(VoterSet([voter]), 0x01A1DD6F066F)
     assert len(ours) == len(FORMATTED_BY_KAFKA)
     differing = [index for index, (one, other) in enumerate(zip(ours, FORMATTED_BY_KAFKA, strict=True)) if one != other]
     checksums = {*range(17, 21), *range(183, 187)}

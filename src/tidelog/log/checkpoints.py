@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from tidelog.storage import Storage
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-LOG_START_OFFSETS = "log-start-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 

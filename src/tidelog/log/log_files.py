@@ -379,10 +379,6 @@ class LogFiles:
         """What the last unanswered `files_to_flush` named is durable."""
         self._flushes.finish(offset)
 
-    def take_producer_snapshot(self) -> None:
-        """Write the producer state of the present end, so that a start need not read the log for it."""
-        self._take_snapshot()
-
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were not heard of for the expiry time; how many."""
         return self.producers.remove_expired(now_ms)

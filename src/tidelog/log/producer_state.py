@@ -13,7 +13,6 @@ from tidelog.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
 """As many as a producer may have in flight: any of them may come again."""
-NO_PRODUCER = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
 SEQUENCE_MAX = (1 << 31) - 1

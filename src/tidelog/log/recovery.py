@@ -296,7 +296,7 @@ class _Opening:
         What is behind them then had been cut before. Only compaction leaves gaps; any other is lost records.
         """
         return segment.base_offset == expected or (
-            is_whole and segment.base_offset > expected and "compact" in self.config.cleanup_policy
+            is_whole and segment.base_offset > expected and self.config.is_compacted
         )
 
     @staticmethod

@@ -28,7 +28,7 @@ def count_expired(
     reaches beyond `up_to_offset`, the high watermark. The newest segment goes too when all its records are too old,
     but an empty one never does.
     """
-    deletes = "delete" in config.cleanup_policy
+    deletes = config.is_deleted_by_retention
     spare_bytes = segments.size_bytes - config.retention_bytes if deletes and config.retention_bytes >= 0 else -1
     count = 0
     for index, segment in enumerate(segments):

@@ -61,7 +61,7 @@ class AppendRules:
         self.before_max_ms = config.message_timestamp_before_max_ms
         self.after_max_ms = config.message_timestamp_after_max_ms
         self.is_log_append_time = config.message_timestamp_type == "LogAppendTime"
-        self.is_compacted = "compact" in config.cleanup_policy
+        self.is_compacted = config.is_compacted
         self.codec = _CODECS.get(config.compression_type)
         """What batches are compressed with; None leaves it to the producer."""
         self.validate_records = config.record_validation_enable

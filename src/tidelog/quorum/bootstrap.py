@@ -7,16 +7,11 @@ from collections.abc import Iterable
 from tidelog.errors import ConfigError, DecodeError
 from tidelog.quorum import snapshot
 from tidelog.quorum.metadata_log import DIRECTORY
-from tidelog.quorum.voters import Address, ReplicaKey, Voter, VoterSet, parse_address
+from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet, parse_address
 from tidelog.wire.uuids import from_text
 
 SNAPSHOT_PATH = f"{DIRECTORY}/{snapshot.BOOTSTRAP.file_name}"
 """Where it belongs, relative to the metadata directory."""
-
-
-def standalone_snapshot(node_id: int, directory_id: bytes, listener: str, address: Address, now_ms: int) -> bytes:
-    """The snapshot for `format --standalone`: this node is the only voter."""
-    return voters_snapshot(VoterSet([Voter(ReplicaKey(node_id, directory_id), {listener: address})]), now_ms)
 
 
 def voters_snapshot(voters: VoterSet, now_ms: int) -> bytes:

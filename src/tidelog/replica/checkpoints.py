@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidelog.errors import StorageError
-from tidelog.replica.directory import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from tidelog.log.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from tidelog.replica.partition import Partition
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelog.errors import StorageError
-from tidelog.log.checkpoints import CLEANER_OFFSETS
-from tidelog.replica.directory import RECOVERY_POINTS
+from tidelog.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
 

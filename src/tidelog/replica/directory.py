@@ -12,14 +12,12 @@ from collections.abc import Sequence
 
 from tidelog.errors import DirectoryError, StorageError
 from tidelog.log import checkpoints
+from tidelog.log.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from tidelog.storage import Storage
 from tidelog.wire.uuids import from_text, to_text
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-LOG_STARTS = "log-start-offset-checkpoint"
-HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 TopicPartition = tuple[str, int]
 

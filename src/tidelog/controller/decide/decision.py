@@ -102,11 +102,6 @@ class Context:
         self.liveness = liveness
 
 
-def dynamic_config(image: MetadataImage, node_id: int) -> dict[str, str]:
-    """What was set at run time for all brokers and, stronger, for one."""
-    return {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, str(node_id))}
-
-
 def topic_setting(image: MetadataImage, context: Context, topic_name: str, name: str, static: Any) -> str:
     """The effective text of a setting that topics and brokers name alike.
 

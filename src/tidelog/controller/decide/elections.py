@@ -9,7 +9,6 @@ from tidelog.controller.decide.decision import (
     Context,
     Decision,
     find_partition,
-    unclean_election_enabled,
 )
 from tidelog.controller.decide.partition_change import Election
 from tidelog.controller.decide.partition_updates import add_change, changer, update_partitions, without_leader
@@ -100,8 +99,3 @@ def decide_leaderless(image: MetadataImage, context: Context, cause: str) -> Dec
     update_partitions(image, context, decision, cause, places)
     del decision.records[MAX_ELECTIONS_PER_ROUND:]
     return decision
-
-
-def leaderless_and_unclean(image: MetadataImage, context: Context) -> bool:
-    """Whether an unclean election is allowed for a partition that has no leader."""
-    return any(unclean_election_enabled(image, context, topic.name) for topic, _, _ in without_leader(image))

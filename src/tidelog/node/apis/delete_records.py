@@ -41,7 +41,7 @@ def handle(node: Node, request: Request) -> DeleteRecordsResponse:
 
 def _delete(node: Node, partition: Partition, offset: int) -> int:
     partition.check_leader()
-    if "delete" not in partition.config.cleanup_policy:
+    if not partition.config.is_deleted_by_retention:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{partition} is compacted: its records are not deleted by offset")
     offset = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= offset <= partition.high_watermark:

@@ -32,7 +32,6 @@ API_KEY = ApiKey.METADATA
 VERSIONS = (0, 13)
 ALL_BY_EMPTY_LIST_VERSION = 0
 NULLABLE_NAME_VERSION = 12
-OFFLINE_LEADER_VERSION = 1
 CREATE_TOPICS_VERSION = 7
 MAX_WAITING = 10_000
 """Requests that may wait for a leader's successor; a further one is answered with what is known."""
