@@ -40,7 +40,16 @@ def test_a_patch_that_breaks_by_itself_is_not_taken_for_a_bug_that_was_found() -
     assert "does not fit" in hunt.complaint
 
 
-@pytest.mark.parametrize("name", ["metadata-applied-early", "snapshot-one-short", "growth-not-waited-for"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metadata-applied-early",
+        "snapshot-one-short",
+        "growth-not-waited-for",
+        "stale-leader-epoch-accepted",
+        "vote-not-flushed",
+    ],
+)
 def test_a_quick_one_is_found(name: str) -> None:
     hunt = mutants.hunt(mutants.ALL[name], range(300_000, 300_006))
     assert hunt.is_proven, hunt.complaint
