@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from tests.spark.sink_faults import MOMENTS, PROJECT_ROOT, one_node, run_with_fault, three_nodes
+from tests.clients import confluent
+from tests.clients.samples import Record
+from tests.spark.sink_faults import (
+    MOMENTS,
+    PROJECT_ROOT,
+    Job,
+    one_node,
+    require_exactly_once,
+    run_with_fault,
+    three_nodes,
+)
 from tests.spark.sink_kafka import three_kafka_nodes
-from tests.spark.sink_proxy import descendants
-from tests.support.nodes import KafkaNode, TidelogNode
+from tests.spark.sink_proxy import PRODUCE, ProxiedClient, descendants
+from tests.support.nodes import KafkaNode, Node, TidelogNode
 from tests.support.ports import free_ports
-from tests.support.processes import wait_until
+from tests.support.processes import ManagedProcess, wait_until
 
 WAIT_S = 120.0
 PROGRAMS = ("tests.spark.sink_job", "tests.spark.sink_protocol_job")
@@ -55,6 +68,11 @@ def test_the_only_node_of_apache_kafka(tmp_path: Path, step: str, when: str) -> 
 
 
 # --- a real cluster of Spark ---
+
+
+def python_path() -> dict[str, str]:
+    """Where processes find this source tree."""
+    return {"PYTHONPATH": os.pathsep.join([str(PROJECT_ROOT), str(PROJECT_ROOT / "src")])}
 
 
 class StandaloneSpark:
@@ -107,7 +125,7 @@ class StandaloneSpark:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join([str(PROJECT_ROOT), str(PROJECT_ROOT / "src")]),
+            **python_path(),
         }
         with (self._directory / f"{name}.log").open("ab") as log:
             self._processes.append(
@@ -144,3 +162,58 @@ def test_kills_on_a_cluster_of_spark(
 ) -> None:
     with one_node(TidelogNode, tmp_path / "node") as stage:
         run_with_fault(stage, tmp_path, victim, step, when, master=standalone.master, executors_of=standalone.executors)
+
+
+def test_a_copy_of_a_slow_task_writes_nothing(standalone: StandaloneSpark, tmp_path: Path) -> None:
+    """spark.speculation starts a second run of a task that is slow: the rows of one are taken, and once."""
+    (page,) = free_ports(1)
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": page,
+    }
+    with one_node(TidelogNode, tmp_path / "node") as stage:
+        words = (stage.bootstrap, tmp_path / "checkpoint", 2, tmp_path / "job.log", "tests.spark.sink_job")
+        job = Job(*words, standalone.master, *(f"{name}={value}" for name, value in conf.items()))
+
+        def hold(_client: ProxiedClient) -> None:
+            wait_until(lambda: runs_a_copy(page), WAIT_S, "Spark copies the slow task")
+
+        trap = stage.traps.set(PRODUCE, "while", hold, skip=8)
+        try:
+            assert job.wait() == 0, job.text()[-4000:]
+        finally:
+            job.kill()
+        assert trap.sprung.is_set(), "no copy was made"
+        require_exactly_once(stage, 3)
+
+
+def runs_a_copy(port: int) -> bool:
+    """Whether a copy of a task runs now, as the page of the running application tells."""
+    place = f"http://127.0.0.1:{port}/api/v1/applications"
+    with contextlib.suppress(OSError):
+        (application,) = json.loads(urllib.request.urlopen(place, timeout=10).read())
+        stages = urllib.request.urlopen(f"{place}/{application['id']}/stages?status=active&details=true", timeout=10)
+        found = [task for stage in json.loads(stages.read()) for task in stage.get("tasks", {}).values()]
+        return any(task["speculative"] and task["status"] == "RUNNING" for task in found)
+    return False
+
+
+def test_sources_on_a_cluster_of_spark(standalone: StandaloneSpark, node: Node, tmp_path: Path) -> None:
+    """Executors are other processes than the driver, and read what the driver planned."""
+    confluent.create_topic(node, "read", 3)
+    now_ms = time.time_ns() // 1_000_000
+    for partition in range(3):
+        records = [Record(b"%d" % each, b"value-%d" % each, now_ms) for each in range(4_000)]
+        confluent.produce_all(node, "read", records, partition=partition)
+    command = [sys.executable, "-m", "tests.spark.source_job", node.bootstrap, "read", str(tmp_path), standalone.master]
+    command.append(str(node.data_directory))
+    job = ManagedProcess(command, tmp_path / "job.log", environment=dict(os.environ) | python_path())
+    assert job.wait(600) == 0, job.tail()
+    said = job.tail(200)
+    assert "batch 12000 distinct 12000 executors 2" in said
+    assert "stream 12000 distinct 12000" in said
+    assert "files 12000" in said

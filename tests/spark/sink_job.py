@@ -1,6 +1,6 @@
 """A query as a program of its own, so that its driver can be killed: a counting stream into a topic, exactly once.
 
-python -m tests.spark.sink_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID LAST_BATCH [MASTER]
+python -m tests.spark.sink_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID LAST_BATCH [MASTER [NAME=VALUE …]]
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def main() -> int:
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **dict(pair.split("=", 1) for pair in rest[1:]),
     }
     spark = tidelog.spark.session("sink-job", **conf)
     done = threading.Event()

@@ -5,7 +5,7 @@ The broker advertises the proxy's port, so every connection goes through it, of 
     traps.set(END_TXN, "after", lambda client: kill(client.pid))
 
 "before" is before the broker has seen the request, which is then not passed on; "after" is when the broker has answered
-and nobody has heard it yet, which the answer then never is.
+and nobody has heard it yet, which the answer then never is; "while" is before, too, and it is passed on afterwards.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trap:
     """One request to wait for, and what to do then."""
 
     def __init__(self, api_key: int, when: str, action: Action, skip: int) -> None:
-        assert when in ("before", "after")
+        assert when in ("before", "while", "after")
         self.api_key = api_key
         self.when = when
         self.action = action
@@ -130,10 +130,12 @@ class Proxy:
             while frame := _read_frame(client):
                 api_key, version = struct.unpack_from(">hh", frame, 4)
                 trap = self.traps.springs(api_key, version)
-                if trap is not None and trap.when == "before":
+                if trap is not None and trap.when != "after":
                     trap.action(who)
                     trap.sprung.set()
-                    break
+                    if trap.when == "before":
+                        break
+                    trap = None
                 pending.append(trap)
                 server.sendall(frame)
         _close(client)
