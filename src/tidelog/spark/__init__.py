@@ -54,7 +54,11 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
     for name, value in (_DEFAULTS | given).items():
         if name in given or not known.contains(name):
             known.set(name, value)
-    return register(SparkSession.builder.config(conf=known).appName(app_name).getOrCreate())
+    from tidelog.spark.home import installed_files
+
+    with installed_files(dict(known.getAll())):
+        spark = SparkSession.builder.config(conf=known).appName(app_name).getOrCreate()
+    return register(spark)
 
 
 def prepare_environment() -> None:

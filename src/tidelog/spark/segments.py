@@ -30,6 +30,7 @@ from tidelog.spark.segments_files import (
 )
 from tidelog.spark.segments_reading import SegmentBytes, corrupt
 from tidelog.spark.source_schema import FORENSIC_COLUMNS, SOURCE_COLUMNS, check_schema
+from tidelog.spark.workers import settle
 
 _EVERYTHING = (1 << 63) - 1
 _CHOICES = {
@@ -132,6 +133,7 @@ class SegmentsReader(DataSourceReader):
         decoder = self._decoder(
             {"topic": piece.topic, "partition": piece.partition, "path": piece.path}, partition.share_bytes // 500, path
         )
+        settle()
         with SegmentBytes(path, piece.start, piece.end) as data:
             reached = 0
             while True:

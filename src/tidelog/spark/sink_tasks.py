@@ -28,6 +28,7 @@ from tidelog.client.shared_transaction import Identity
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
+from tidelog.spark.workers import settle
 from tidelog.spark.writing import TopicPlan, encode, partitions_of
 
 CHUNK_COLUMNS = (
@@ -180,6 +181,7 @@ def gather(
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         task = here().task
         numbers: dict[TopicPartition, int] = {}
         with options.client() as client, SpoolWriter(spool or "") as files:
@@ -305,6 +307,7 @@ def _guarded(
     work: Callable[[Client, BatchSender], None],
 ) -> pa.RecordBatch:
     """Run a delivering task once; its result, good or bad, is a row for the driver, which alone decides."""
+    settle()
     place = here()
     if place.attempt > 0:
         if speculation:

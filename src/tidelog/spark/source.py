@@ -56,6 +56,7 @@ def read_ranges(options: SourceOptions, schema: StructType, partition: InputPart
     """The records of one task, range after range. Spark gives an empty read one task without a range."""
     from tidelog.spark.decode import Decoder
     from tidelog.spark.fetching import RangeFetcher, session_for
+    from tidelog.spark.workers import settle
 
     if not isinstance(partition, RangesPartition):
         return
@@ -69,4 +70,5 @@ def read_ranges(options: SourceOptions, schema: StructType, partition: InputPart
             read_committed=options.client.read_committed,
             check_crcs=options.client.check_crcs,
         )
+        settle()
         yield from RangeFetcher(session, wanted, decoder, fail_on_data_loss=options.fail_on_data_loss).read()

@@ -1,0 +1,85 @@
+"""What Spark's Python processes need not do: compile PySpark anew, and look for garbage among modules."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from tidelog.spark import home, workers
+
+
+def test_workers_use_the_installed_pyspark_and_not_a_zip_without_bytecode(spark: SparkSession) -> None:
+    """Half a second for every process, several times in a first query."""
+
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"file": [pyspark.__file__]})
+
+    (row,) = spark.range(1).coalesce(1).mapInArrow(look, "file string").collect()
+    assert row.file == pyspark.__file__
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables"),
+    [
+        ({"spark.master": "spark://127.0.0.1:7077"}, {}),
+        ({"spark.master": "local[2]", "spark.pyspark.python": "/usr/bin/python3"}, {}),
+        ({"spark.master": "local[2]"}, {"PYSPARK_PYTHON": "/another/python"}),
+        ({"spark.master": "local[2]"}, {"SPARK_HOME": "/opt/spark"}),
+        ({"spark.master": "local[2]"}, {"PYSPARK_GATEWAY_PORT": "1"}),
+    ],
+)
+def test_a_spark_that_may_run_on_another_python_keeps_its_own_folder(
+    settings: dict[str, str], variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its zip, workers of a Python that has no PySpark could not start."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    for name in ("SPARK_HOME", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    before = os.environ.get("SPARK_HOME")
+    with home.installed_files(settings):
+        assert os.environ.get("SPARK_HOME") == before
+
+
+def test_the_folder_has_all_of_pyspark_but_the_zip_and_is_named_only_while_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A program that the user starts later finds the Spark it always found."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("TIDELOG_CACHE", str(tmp_path))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    for _ in range(2):  # made, and found again
+        with home.installed_files({"spark.master": "local[*]"}):
+            folder = Path(os.environ["SPARK_HOME"])
+            assert (folder / "bin" / "spark-submit").is_file()
+            assert (folder / "jars").is_dir()
+            assert not (folder / "python").exists()
+        assert "SPARK_HOME" not in os.environ
+
+
+def test_modules_are_left_out_of_collections_in_a_worker_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark collects after every task: 20 to 60 ms of a worker's time."""
+    before = gc.get_freeze_count()
+    monkeypatch.setattr(workers, "_settled_modules", 0)
+    workers.settle()
+    assert gc.get_freeze_count() == before, "in a user's own process nothing is changed"
+    monkeypatch.setattr(TaskContext, "get", classmethod(lambda _: object()))
+    try:
+        workers.settle()
+        assert gc.get_freeze_count() > before
+        gc.unfreeze()
+        workers.settle()
+        assert gc.get_freeze_count() == 0, "once is enough while no module is loaded"
+    finally:
+        gc.unfreeze()
