@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Tidelog
 from tidelog.cli import COMMANDS
 from tidelog.cli import status as status_command
+from tidelog.cli.output import table
 from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, TidelogError
 
 SUBCOMMANDS = {
@@ -129,6 +130,15 @@ def test_whatever_ends_a_command_is_one_line_and_a_code(
     monkeypatch.delenv("TIDELOG_TRACEBACK", raising=False)
     monkeypatch.setattr(status_command, "run", run)
     assert tidelog("status") == (code, "", f"tidelog status: {line}\n")
+
+
+def test_a_column_of_a_table_is_to_the_right_where_it_has_numbers() -> None:
+    rows = [(1, None, "in", ""), (23, -4, "out", None)]
+    assert table(["id", "lag", "isr", "why"], rows) == [
+        "ID  LAG  ISR  WHY",
+        " 1    -  in   -",
+        "23   -4  out  -",
+    ]
 
 
 def test_an_interrupt_is_quiet(tidelog: Tidelog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ def print_json(document: Any) -> None:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Lines of a table in columns; numbers to the right, text to the left, an empty or missing cell as a dash."""
+    """Lines of a table in columns; numbers to the right, all else to the left, an empty or missing cell as a dash."""
     cells = [[_cell(value) for value in row] for row in rows]
-    numeric = [all(_is_number(row[column]) for row in cells) for column in range(len(headings))]
+    numeric = [_is_numeric([row[column] for row in cells]) for column in range(len(headings))]
     widths = [max(len(line[column]) for line in [list(headings), *cells]) for column in range(len(headings))]
 
     def line(values: Sequence[str]) -> str:
@@ -51,5 +51,6 @@ def _cell(value: Any) -> str:
     return "-" if value is None or value == "" else str(value)
 
 
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit() or text == "-"
+def _is_numeric(column: Sequence[str]) -> bool:
+    told = [text for text in column if text != "-"]
+    return bool(told) and all(text.lstrip("-").isdigit() for text in told)

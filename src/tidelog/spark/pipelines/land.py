@@ -20,7 +20,7 @@ from tidelog.spark.pipelines import cluster, lake, values
 from tidelog.spark.pipelines.declaration import BOOTSTRAP, Option, Options, Outcome, Pipeline, seconds, whole, words
 from tidelog.spark.pipelines.failures import NOTHING_LOST, PipelineError, reason_of
 from tidelog.spark.pipelines.lake import Lake
-from tidelog.spark.pipelines.progress import Progress
+from tidelog.spark.pipelines.progress import Progress, batches_text
 from tidelog.spark.pipelines.streams import Ends, Follower, stopped_by_signals
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def stream(spark: SparkSession, options: Options, progress: Progress, is_over: C
         client.close()
     quarantined = job.quarantined()
     lines = [
-        f"landed {follower.rows - quarantined:,} records in {follower.batches} batches into {job.lake.records}",
+        f"landed {follower.rows - quarantined:,} records in {batches_text(follower.batches)} into {job.lake.records}",
         *([f"quarantined {quarantined:,} records in {job.lake.quarantine}"] if quarantined else []),
     ]
     details = {"records": follower.rows, "batches": follower.batches, "quarantined": quarantined, "path": options.path}

@@ -81,6 +81,11 @@ class LiveProgress:
             self._drawn = False
 
 
+def batches_text(count: int) -> str:
+    """How many batches, in words."""
+    return "1 batch" if count == 1 else f"{count:,} batches"
+
+
 def line_of(step: Step) -> str:
     """`██████░░░░  62 %  310,000 of 500,000 records  41,200/s  lag 190,000  batch 4  note`."""
     parts = []
@@ -96,7 +101,7 @@ def line_of(step: Step) -> str:
     if step.lag is not None:
         parts.append(f"lag {step.lag:,}")
     if step.batches is not None:
-        parts.append("1 batch" if step.batches == 1 else f"{step.batches:,} batches")
+        parts.append(batches_text(step.batches))
     if step.note:
         parts.append(step.note)
     return "  ".join(parts)
