@@ -17,7 +17,7 @@ from tidelog.sim.shape import FAULT_KINDS, draw
 from tidelog.sim.tally import SIGHTS, Tally, play
 
 SEEDS = range(150)
-REPEATED = range(7, 11)
+REPEATED = range(7, 9)
 PROCESSES = min(2, os.cpu_count() or 1)
 
 
