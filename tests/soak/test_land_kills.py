@@ -112,7 +112,7 @@ def test_a_stop_is_orderly(
     wait_until(lambda: committed_batch(path) >= 0, 300, "the first batch is landed")
     os.kill(driver.pid, number)
     assert driver.wait(120) == 0, driver.tail()
-    assert "landed 100 records in 1 batches" in driver.tail()
+    assert "landed 100 records in 1 batch " in driver.tail()
     assert_landed_once(spark, node, path, topic)
 
 
