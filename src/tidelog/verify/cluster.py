@@ -65,6 +65,8 @@ class LocalCluster:
         self._node_options = tuple(node_options)
         self._plans: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._log_begins: dict[int, int] = {}
+        """How long each node's log was when it was last started."""
         self._connections: dict[int, Connection] = {}
         self.down: set[int] = set()
         """Nodes that were killed or stopped and are not to run now."""
@@ -91,6 +93,7 @@ class LocalCluster:
         for node_id in node_ids or self.node_ids:
             plan = self._plans[node_id]
             with open(plan.log_path, "ab") as log:
+                self._log_begins[node_id] = log.tell()
                 self._children[node_id] = subprocess.Popen(
                     [sys.executable, "-m", "tidelog", "node", "--config", plan.properties_path, *self._node_options],
                     stdin=subprocess.DEVNULL,
@@ -111,15 +114,23 @@ class LocalCluster:
             self._children[node_id].wait(30)
 
     def stop(self, node_id: int, timeout_s: float = 30) -> int:
-        """A clean stop; the exit code. One that takes too long is killed and reported as TidelogError."""
+        """A clean stop; the exit code. One that takes too long is killed and reported as TidelogError.
+
+        A process that had not begun to be a node when it was asked has nothing to stop: its end is clean, too.
+        """
         self.down.add(node_id)
         child = self._children[node_id]
         child.send_signal(signal.SIGTERM)
         try:
-            return child.wait(timeout_s)
+            code = child.wait(timeout_s)
+            return 0 if code == -signal.SIGTERM and not self._has_said_anything(node_id) else code
         except subprocess.TimeoutExpired:
             self.kill(node_id)
             raise TidelogError(f"node {node_id} did not stop within {timeout_s:g} s") from None
+
+    def _has_said_anything(self, node_id: int) -> bool:
+        """Whether the process that a node was last started as has printed a line."""
+        return os.path.getsize(self._plans[node_id].log_path) > self._log_begins[node_id]
 
     def pause(self, node_id: int) -> None:
         """SIGSTOP: its connections stay open and nobody answers on them."""
