@@ -55,6 +55,7 @@ def make_environment(directory: Path) -> Path:
     """Make the virtual environment if it is not there, and return its Python."""
     python = directory / "bin" / "python"
     if not python.exists():
+        print(f"make setup: builds {directory.name} (Spark is the largest part); that takes a few minutes", flush=True)
         try:
             venv.EnvBuilder(with_pip=True, clear=directory.exists(), symlinks=True).create(directory)
         except subprocess.CalledProcessError:
@@ -77,7 +78,8 @@ def install_lock(python: Path, lock: Path) -> None:
         if done.returncode == 0:
             return
         print("make setup: uv did not manage; going on with pip", flush=True)
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", lock)
+    # Twice quiet: errors are told, but not what an old pip thinks of how a package is built.
+    run(python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--require-hashes", "-r", lock)
 
 
 def install_tidelog(python: Path) -> None:
