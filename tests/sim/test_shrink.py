@@ -11,7 +11,7 @@ from tidelog.sim import mutants, swarm
 from tidelog.sim.shape import Shape, draw
 from tidelog.sim.shrink import Cuts, parse_without, parts_of, shrink
 
-MUTANT = mutants.ALL["truncate-to-watermark"]
+MUTANT = mutants.ALL["epoch-end-without-epoch"]
 """It needs a fault or two: a bug that is found without any would shrink to nothing."""
 
 
