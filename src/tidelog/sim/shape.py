@@ -148,9 +148,9 @@ class Shape:
 
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
-        return (
-            self.is_beyond_budget or topic == SCRATCH or any(one.may_lose for one in self.topics if one.name == topic)
-        )
+        work = () if self.work is None else self.work.topics
+        may_lose = any(one.may_lose for one in (*self.topics, *work) if one.name == topic)
+        return self.is_beyond_budget or topic == SCRATCH or may_lose
 
     @property
     def targets(self) -> tuple[tuple[str, int], ...]:

@@ -70,7 +70,11 @@ class Work:
     def make_topics(self, admin: Admin, made: list[object]) -> None:
         """Ask for the topics."""
         for topic in self.shape.topics:
-            configs = {**dict(topic.configs), "min.insync.replicas": str(topic.min_insync_replicas)}
+            configs = {
+                **dict(topic.configs),
+                "min.insync.replicas": str(topic.min_insync_replicas),
+                "unclean.leader.election.enable": str(topic.may_lose).lower(),
+            }
             admin.create_topic(topic.name, topic.assignment, configs, made.append)
 
     def start(self) -> None:
@@ -87,12 +91,13 @@ class Work:
                 draw = self.shape.draw + number
                 self.readers.append(Reader(world, f"r{number}", brokers, draw, topic, index, is_committed=True))
         draw = self.shape.draw
-        self.readers.append(Reader(world, "dirty", brokers, draw, LEDGER, 0, is_committed=False))
-        self.idle = IdleCommitter(world, "idle", brokers, draw, self.is_coordinator)
+        if self.readers:
+            self.readers.append(Reader(world, "dirty", brokers, draw, LEDGER, 0, is_committed=False))
+            self.idle = IdleCommitter(world, "idle", brokers, draw, self.is_coordinator)
         if any(one.transforms for one in self.shape.transactors):
             self.auditor = Auditor(self, "auditor")
-        if self.shape.writes_state:
-            settings = ProducerSettings.from_words({"acks": "all", "delivery.timeout.ms": "120000"})
+        if self.shape.state_delivery_ms:
+            settings = ProducerSettings(delivery_timeout_ms=self.shape.state_delivery_ms)
             self.writer = KeyedWriter(Producer(world, "keyed", brokers, settings), STATE, 0)
             self.writer.send_on()
 

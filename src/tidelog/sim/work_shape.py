@@ -32,6 +32,7 @@ class WorkTopic:
     min_insync_replicas: int
     configs: tuple[tuple[str, str], ...]
     may_lose: bool = False
+    """unclean.leader.election.enable"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class WorkShape:
     transactors: tuple[TransactorShape, ...]
     members: tuple[MemberShape, ...]
     draw: int
-    writes_state: bool
+    state_delivery_ms: int = 0
+    """When whoever writes by key gives a record up; 0 when nobody writes by key."""
 
     @property
     def partitions(self) -> tuple[tuple[str, int], ...]:
@@ -107,6 +109,12 @@ SETTINGS = (
 )
 
 
+KEYED = (
+    ("cleanup.policy", "compact"),
+    ("min.cleanable.dirty.ratio", "0.01"),
+    ("delete.retention.ms", "3600000"),
+    ("file.delete.delay.ms", "500"),
+)
 BOTH, GROUPS_ONLY, TRANSACTIONS_ONLY = "both", "groups", "transactions"
 
 
@@ -126,32 +134,30 @@ def draw_work(seed: int, brokers: Sequence[int], share: int = SHARE, wanted_kind
         ("min.cleanable.dirty.ratio", "0.01" if is_compacted else "0.9"),
     )
     plain = (("internal.segment.bytes", _pick(chance, ("1500", "20000"))),)
-    keyed = (
-        ("cleanup.policy", "compact"),
-        ("internal.segment.bytes", _pick(chance, ("250", "900"))),
-        ("min.cleanable.dirty.ratio", "0.01"),
-        ("delete.retention.ms", "3600000"),
-        ("file.delete.delay.ms", "500"),
-    )
-    writes_state = chance.below(3) == 0
+    keyed = (*KEYED, ("internal.segment.bytes", _pick(chance, ("250", "900"))))
+    state_delivery_ms = _pick(chance, (0, 0, 0, 0, 120_000, 1_500))
     wanted = [
         (LEDGER, LEDGER_PARTITIONS, plain),
         (COPY, LEDGER_PARTITIONS, plain),
         (OFFSETS, 1 + chance.below(2), coordination),
         (TRANSACTIONS, 1 + chance.below(2), coordination),
     ]
-    wanted += [(STATE, 1, keyed)] if writes_state else []
-    topics = tuple(
+    topics = [
         WorkTopic(name, tuple(_replicas(chance, brokers, factor) for _ in range(count)), least, configs)
         for name, count, configs in wanted
-    )
+    ]
+    if state_delivery_ms:
+        may_lose = chance.below(3) == 0
+        topics.append(
+            WorkTopic(STATE, (_replicas(chance, brokers, factor),), 1 if may_lose else least, keyed, may_lose)
+        )
     settings = (*SETTINGS, ("group.initial.rebalance.delay.ms", _pick(chance, ("0", "300"))))
     kind = wanted_kind or _pick(chance, (TRANSACTIONS_ONLY, GROUPS_ONLY, BOTH))
     transactors = _draw_transactors(chance)
     if kind == GROUPS_ONLY:
         transactors = (replace(transactors[0], has_rival=False),)  # somebody has to write what members read
     members = () if kind == TRANSACTIONS_ONLY else _draw_members(chance)
-    return WorkShape(topics, settings, transactors, members, chance.bits64(), writes_state)
+    return WorkShape(tuple(topics), settings, transactors, members, chance.bits64(), state_delivery_ms)
 
 
 def _replicas(chance: Chance, brokers: Sequence[int], factor: int) -> tuple[int, ...]:

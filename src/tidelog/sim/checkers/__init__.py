@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelog.sim.checkers.base import Checker, History, Violation
+from tidelog.sim.checkers.cleaning import CleanedLogsStayInOrder, LastValuesStay
 from tidelog.sim.checkers.clients import (
     AcknowledgedRecordsStay,
     ConsumersSeeWhatIsCommitted,
@@ -14,7 +15,6 @@ from tidelog.sim.checkers.clients import (
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
 from tidelog.sim.checkers.groups import (
     GroupsPassNothingOver,
-    LastValuesStay,
     OffsetCommitsStay,
     OneOwnerAPartition,
 )
@@ -80,15 +80,16 @@ ALL: tuple[type[Checker], ...] = (
     IdempotentLogsHaveNoDuplicate,
     MarkersFollowDecisions,
     LastStableOffsetWaits,
-    NoDirtyRead,
-    NoAbortedRead,
-    AtomicVisibility,
     ZombiesFenced,
+    NoAbortedRead,
+    NoDirtyRead,
+    AtomicVisibility,
     ExactlyOnceTransform,
     OffsetCommitsStay,
     OneOwnerAPartition,
     GroupsPassNothingOver,
     LastValuesStay,
+    CleanedLogsStayInOrder,
 )
 """Every checker, in the order they look."""
 

@@ -44,16 +44,23 @@ def disagreement(logs: Mapping[int, bytes]) -> str:
 
     An offset may be left here and gone there, but none says two things, and the last value of each key is the same.
     """
-    said: dict[int, tuple[int, Said]] = {}
-    for node_id, data in logs.items():
-        for offset, here in records_in(data).items():
-            other, there = said.setdefault(offset, (node_id, here))
-            if there != here:
-                return f"offset {offset} is {here} on node {node_id} and {there} on node {other}"
+    if found := contradiction(logs):
+        return found
     values = {node_id: last_values(data) for node_id, data in logs.items()}
     for node_id, known in values.items():
         for other, others in values.items():
             for key in known.keys() | others.keys():
                 if known.get(key) != others.get(key):
                     return f"{key!r} is {known.get(key)!r} on node {node_id} and {others.get(key)!r} on node {other}"
+    return ""
+
+
+def contradiction(logs: Mapping[int, bytes]) -> str:
+    """An offset at which the logs of a partition's replicas say two things; "" when there is none."""
+    said: dict[int, tuple[int, Said]] = {}
+    for node_id, data in logs.items():
+        for offset, here in records_in(data).items():
+            other, there = said.setdefault(offset, (node_id, here))
+            if there != here:
+                return f"offset {offset} is {here} on node {node_id} and {there} on node {other}"
     return ""

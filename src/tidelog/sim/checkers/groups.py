@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tidelog.sim.checkers import compacted
 from tidelog.sim.checkers.transactions import WorkChecker
 from tidelog.sim.work import Work
-from tidelog.sim.work_shape import LEDGER, LEDGER_PARTITIONS, STATE
+from tidelog.sim.work_shape import LEDGER, LEDGER_PARTITIONS
 
 
 class OffsetCommitsStay(WorkChecker):
@@ -38,18 +37,3 @@ class GroupsPassNothingOver(WorkChecker):
                 missed = [one for one in self.final(LEDGER, index).committed if one < end and one not in read]
                 if missed:
                     raise self.violated(f"{notes.name} is at {end} of {LEDGER}-{index}, and nobody read {missed[:5]}")
-
-
-class LastValuesStay(WorkChecker):
-    """Of each key of a compacted topic the last acknowledged value stays, and all replicas agree."""
-
-    def look(self, work: Work) -> None:
-        if work.writer is None:
-            return
-        known = self.history.cluster.newest_image().topic(STATE)
-        assert known is not None
-        replicas = known.partitions[0].replicas
-        logs = {node_id: self.history.log_bytes(node_id, STATE, 0) for node_id in replicas}
-        complaint = compacted.wrong_value(logs[replicas[0]], work.writer.allowed()) or compacted.disagreement(logs)
-        if complaint:
-            raise self.violated(complaint)

@@ -1,15 +1,15 @@
-"""Bugs of compaction, found by histories of a compacted topic (`tidelog.sim.compacting`)."""
+"""Bugs of compaction, found where somebody writes a compacted topic by key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tidelog.log import clean_job, clean_measure
 from tidelog.log.clean_keys import Kept
 from tidelog.log.log import Log
 from tidelog.replica import cleaning
-from tidelog.sim.mutants.base import Hit, Hunt, Mutant, Original
+from tidelog.sim.mutants.base import Hit, Mutant, Original
+from tidelog.sim.mutants.work_loads import impatient_writer, laggards, lonely_leaders
 
 
 def _last_value_dropped(original: Original, hit: Hit) -> Original:
@@ -65,45 +65,24 @@ MUTANTS = (
         "last-value-dropped",
         "a compaction drops the last value of a key",
         [(clean_job, "kept_records", _last_value_dropped)],
+        laggards,
     ),
     Mutant(
         "tombstone-too-early",
         "a compaction drops tombstones before those who lag behind have seen them",
         [(clean_job, "kept_records", _tombstone_too_early)],
+        laggards,
     ),
     Mutant(
         "uncommitted-cleaned",
         "a compaction lets records that are not committed yet supersede those that are",
         [(clean_measure, "measure", _uncommitted_cleaned)],
+        impatient_writer,
     ),
     Mutant(
         "cut-log-brought-back",
         "a compaction's result is installed although the log was cut since it was read",
         [(cleaning._Cleaning, "is_still_true", _cut_log_brought_back)],
+        lonely_leaders,
     ),
 )
-NOT_FOUND_YET = frozenset(("uncommitted-cleaned", "cut-log-brought-back"))
-"""The first shows only where a producer gives up a write that superseded another and was lost: these producers never
-do. The second needs a follower cut within what is compacted, which only an unclean election does."""
-
-
-def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunt:
-    """Play seeds with the bug in until one is found out, then the same seeds without it."""
-    from tidelog.sim import compacting
-
-    result = Hunt()
-    with mutant.put_in():
-        for seed in seeds:
-            result.seeds += 1
-            try:
-                wrong = compacting.run(seed)
-            except Exception as error:  # a bug may as well break the node
-                wrong = f"{type(error).__name__}: {error}"
-            if isinstance(wrong, str):
-                result.checker, result.finding, result.found_by_seed = "compacting", wrong, seed
-                break
-        result.executed = mutant.executed
-    for seed in seeds[: result.seeds] if result.finding else ():
-        if isinstance(compacting.run(seed), str):
-            result.dirty.append(seed)
-    return result

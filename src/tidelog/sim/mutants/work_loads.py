@@ -10,7 +10,17 @@ from dataclasses import replace
 
 from tidelog.outbox import Chance
 from tidelog.sim.shape import FIRST_CONTROLLER, SAFETY_MS, Fault, ProducerShape, Shape, TopicShape, draw, pick
-from tidelog.sim.work_shape import GROUPS_ONLY, OFFSETS, TRANSACTIONS, TRANSACTIONS_ONLY, WorkShape, draw_work
+from tidelog.sim.work_shape import (
+    GROUPS_ONLY,
+    KEYED,
+    OFFSETS,
+    STATE,
+    TRANSACTIONS,
+    TRANSACTIONS_ONLY,
+    WorkShape,
+    WorkTopic,
+    draw_work,
+)
 
 BROKERS = (1, 2, 3)
 EITHER = ("data", "control")
@@ -68,6 +78,58 @@ def restless_groups(seed: int) -> Shape:
     return _with(seed, work, _aimed(chance, work, OFFSETS, 9))
 
 
+def laggards(seed: int) -> Shape:
+    """A compacted topic that three brokers clean on their own, while each is away for a while now and then."""
+    chance = Chance(seed * 2 + 1)
+    faults = [
+        Fault(
+            1_000 + chance.below(SAFETY_MS - 2_000),
+            pick(chance, ("kill", "kill", "pause", "power loss")),
+            (pick(chance, BROKERS),),
+            300 + chance.below(6_000),
+            EITHER,
+            1,
+        )
+        for _ in range(16)
+    ]
+    return _with(seed, _keyed(seed, 120_000), sorted(faults, key=lambda one: one.at_ms))
+
+
+def impatient_writer(seed: int) -> Shape:
+    """Leaders of a compacted topic that die with what nobody else has, and a writer that does not come again."""
+    chance = Chance(seed * 2 + 1)
+    return _with(seed, _keyed(seed, 1_500), _in_turn(chance, ("strand",), 6))
+
+
+def lonely_leaders(seed: int) -> Shape:
+    """Leaders of a compacted topic that are alone in sync and then stand still: others lead on with less."""
+    chance = Chance(seed * 2 + 1)
+    return _with(seed, _keyed(seed, 120_000, may_lose=True), _in_turn(chance, ("isolate", "pause"), 3))
+
+
+def _keyed(seed: int, delivery_ms: int, *, may_lose: bool = False) -> WorkShape:
+    """Somebody who writes by key, and nothing else."""
+    work = draw_work(seed, BROKERS, 1, TRANSACTIONS_ONLY)
+    assert work is not None
+    configs = {**dict(KEYED), "internal.segment.bytes": "250"}
+    topic = WorkTopic(STATE, (BROKERS,), 1 if may_lose else 2, tuple(configs.items()), may_lose)
+    settings = tuple({**dict(work.settings), "log.cleaner.backoff.ms": "300"}.items())
+    return replace(work, topics=(topic,), settings=settings, transactors=(), members=(), state_delivery_ms=delivery_ms)
+
+
+def _in_turn(chance: Chance, kinds: Sequence[str], step: int) -> list[Fault]:
+    """Whoever leads the keyed topic is hit by one kind after the other, two seconds apart."""
+    faults = []
+    at_ms = 2_000
+    while at_ms < SAFETY_MS - 4_000:
+        for kind in kinds:
+            duration_ms = 2_600 + chance.below(400)
+            faults.append(Fault(at_ms, kind, (pick(chance, BROKERS),), duration_ms, ("data",), 6, 1))
+            at_ms += 2_400
+        at_ms += step * 1_000
+    return faults
+
+
 def _work(seed: int, kind: str) -> WorkShape:
     """Three replicas of everything, and no keyed topic."""
     work = draw_work(seed, BROKERS, 1, kind)
@@ -79,9 +141,9 @@ def _work(seed: int, kind: str) -> WorkShape:
             min_insync_replicas=2,
         )
         for topic in work.topics
-        if topic.name != "state"
+        if topic.name != STATE
     )
-    return replace(work, topics=topics, writes_state=False)
+    return replace(work, topics=topics, state_delivery_ms=0)
 
 
 def _deaths(chance: Chance, count: int) -> list[Fault]:
