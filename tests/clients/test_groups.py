@@ -91,6 +91,32 @@ def test_a_topic_that_is_made_later_is_found_by_its_pattern(node: Node, make_top
         wait_for_shares(register, [PARTITIONS])
 
 
+def test_a_group_moves_to_the_other_protocol_and_back_while_it_reads(node: Node, make_topic: TopicMaker) -> None:
+    """Members are replaced one by one, as in a rolling restart: nobody is cut off and everything is read."""
+    topic = make_topic(PARTITIONS)
+    written = fill(node, topic)
+    register = Register()
+    client: AdminClient = confluent.admin(node)
+
+    def kind() -> Any:
+        return client.describe_consumer_groups([topic])[topic].result(20).type
+
+    with readers_of(node, register) as start:
+        alive = [start(f"old {number}", [topic], group_id=topic, **PROTOCOLS["cooperative"]) for number in range(2)]
+        wait_for_shares(register, [2, 2])
+        assert kind() == ConsumerGroupType.CLASSIC
+        for protocol, then in (("consumer", ConsumerGroupType.CONSUMER), ("cooperative", ConsumerGroupType.CLASSIC)):
+            for number in range(2):
+                alive.append(start(f"{protocol} {number}", [topic], group_id=topic, **PROTOCOLS[protocol]))
+                wait_for_shares(register, [1, 1, 2])
+                assert kind() == ConsumerGroupType.CONSUMER, "while some member speaks that protocol"
+                alive.pop(0).stop()
+                wait_for_shares(register, [2, 2])
+            assert kind() == then
+        written |= fill(node, topic, start=50)
+        wait_until(lambda: set(register.read) == written, 20, "all is read")
+
+
 @pytest.mark.parametrize("protocol", ["eager", "consumer"])
 def test_a_group_goes_on_where_it_was_after_a_kill(protocol: str) -> None:
     with own_node(**{name.replace(".", "_"): value for name, value in NODE_PROPERTIES.items()}) as node:
