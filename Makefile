@@ -76,7 +76,7 @@ dist-check: dist ## install the wheel alone into an empty environment and run a 
 	@$(BIN)/python tools/check_wheel.py dist/*.whl
 
 lock: ## pin the newest versions that fit pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra spark --extra console --extra dev --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra spark --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-emit-index-url --upgrade --quiet --output-file requirements/dev.txt
 	uv pip compile requirements/java.in --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-emit-index-url --upgrade --quiet --output-file requirements/java.txt

@@ -31,11 +31,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "runtime": _NODE,
     "sim": _NODE | {"client", "ledger"},
     "spark": _LOG | {"client", "ledger"},
-    "console": _NODE | {"client", "runtime"},
     "verify": _NODE | {"client", "ledger", "runtime"},
     "realstage": _NODE | {"client", "ledger", "runtime", "sim", "verify"},
     "__main__": frozenset({"cli"}),
-    "cli": _NODE | {"client", "runtime", "sim", "console", "spark", "verify", "realstage"},
+    "cli": _NODE | {"client", "runtime", "sim", "spark", "verify", "realstage"},
 }
 """Which rooms a room may import from, besides itself. `tidelog` itself (its version) is open to all."""
 
