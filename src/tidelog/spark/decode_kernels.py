@@ -18,8 +18,8 @@ if sys.pycache_prefix and "NUMBA_CACHE_DIR" not in os.environ:
 
 import numpy as np
 from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from tidelog.spark.kernel_copy import copy_bytes
 
 NAME = "numba"
 
@@ -28,22 +28,6 @@ _BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 _INT64S = types.int64[::1]
 _INT32S = types.int32[::1]
 _OUT = types.uint8[::1]
-
-
-@intrinsic
-def _copy(_context: Any, target: Any, target_at: Any, source: Any, source_at: Any, count: Any) -> Any:
-    """Memcpy between two arrays of bytes: a loop would be several times slower."""
-    signature = types.void(target, target_at, source, source_at, count)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointers = []
-        for index in (0, 2):
-            array = context.make_array(signature.args[index])(context, builder, arguments[index])
-            pointers.append(builder.gep(array.data, [arguments[index + 1]]))
-        cgutils.raw_memcpy(builder, pointers[0], pointers[1], arguments[4], 1)
-        return context.get_dummy_value()
-
-    return signature, generate
 
 
 @njit(types.Tuple((types.int64, types.int64))(_BYTES, types.int64, types.int64), cache=True, nogil=True)
@@ -153,7 +137,7 @@ def gather(data: Any, at: Any, lengths: Any, offsets: Any, out: Any, validity: A
             nulls += 1
             continue
         validity[row >> 3] |= np.uint8(1 << (row & 7))
-        _copy(out, np.int64(position), data, np.int64(at[row]), length)
+        copy_bytes(out, np.int64(position), data, np.int64(at[row]), length)
         position += length
     offsets[at.size] = position
     return nulls

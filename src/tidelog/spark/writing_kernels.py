@@ -4,6 +4,8 @@ Compiled code is kept on the disk, since compiling takes seconds: in NUMBA_CACHE
 bytecode.
 """
 
+# mypy: disable-error-code="call-arg, unreachable"
+
 from __future__ import annotations
 
 import os
@@ -15,6 +17,8 @@ if sys.pycache_prefix and "NUMBA_CACHE_DIR" not in os.environ:
 
 import numpy as np
 from numba import njit
+
+from tidelog.spark.kernel_copy import copy_bytes
 
 NAME = "numba"
 
@@ -80,7 +84,7 @@ def _put_bytes(out: Any, position: int, data: Any, start: int, end: int, present
         out[position] = np.uint8(1)
         return position + 1
     position = _put_varint(out, position, end - start)
-    out[position : position + end - start] = data[start:end]
+    copy_bytes(out, np.int64(position), data, np.int64(start), np.int64(end - start))
     return position + end - start
 
 
