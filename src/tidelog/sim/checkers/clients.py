@@ -24,9 +24,9 @@ class AcknowledgedRecordsStay(Checker):
                     # A duplicate that is too old to be remembered is acknowledged without an offset.
                     if entry.offset < 0:
                         found = next((v for v in finals[entry.topic, entry.partition].values() if v == entry.value), "")
-                    if found != entry.value and not (
-                        not found and entry.offset < self.history.deleted_to.get((entry.topic, entry.partition), 0)
-                    ):
+                    deleted_to = self.history.deleted_to.get((entry.topic, entry.partition), 0)
+                    is_deleted = not found and 0 < deleted_to > entry.offset
+                    if found != entry.value and not is_deleted:
                         raise self.violated(
                             f"{entry.value} was acknowledged at {entry.topic}-{entry.partition} offset {entry.offset}, "
                             f"where there is {found or 'nothing'} now"
