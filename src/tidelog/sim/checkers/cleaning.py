@@ -45,9 +45,17 @@ class CleanedLogsStayInOrder(Checker):
         news, self._looked_at = told[self._looked_at :], len(told)
         for _, node_id, one in news:
             if self.history.work is not None and one.kind == "log-cleaned" and one.fields.get("topic") == STATE:
-                data = self.history.log_bytes(node_id, STATE, 0)
-                for before, after in pairwise(iterate_batches(data, allow_partial=True)):
-                    if after.base_offset <= before.last_offset:
-                        raise self.violated(
-                            f"{STATE}-0 on node {node_id}: offset {after.base_offset} comes after {before.last_offset}"
-                        )
+                self._look(node_id)
+
+    def at_end(self) -> None:
+        if self.history.work is not None and self.history.work.writer is not None:
+            for node_id in self.history.cluster.brokers:
+                self._look(node_id)
+
+    def _look(self, node_id: int) -> None:
+        data = self.history.log_bytes(node_id, STATE, 0)
+        for before, after in pairwise(iterate_batches(data, allow_partial=True)):
+            if after.base_offset <= before.last_offset:
+                raise self.violated(
+                    f"{STATE}-0 on node {node_id}: offset {after.base_offset} comes after {before.last_offset}"
+                )

@@ -104,14 +104,16 @@ def impatient_writer(seed: int) -> Shape:
 def lonely_leaders(seed: int) -> Shape:
     """Leaders of a compacted topic that are alone in sync and then stand still: others lead on with less."""
     chance = Chance(seed * 2 + 1)
-    return _with(seed, _keyed(seed, 120_000, may_lose=True), _in_turn(chance, ("isolate", "pause"), 3))
+    # What is cut reaches into the newest segment that is closed: only that one stays in use when its log is cut.
+    work = _keyed(seed, 120_000, may_lose=True, segment_bytes=4_000)
+    return _with(seed, work, _in_turn(chance, ("isolate", "pause"), 2))
 
 
-def _keyed(seed: int, delivery_ms: int, *, may_lose: bool = False) -> WorkShape:
+def _keyed(seed: int, delivery_ms: int, *, may_lose: bool = False, segment_bytes: int = 250) -> WorkShape:
     """Somebody who writes by key, and nothing else."""
     work = draw_work(seed, BROKERS, 1, TRANSACTIONS_ONLY)
     assert work is not None
-    configs = {**dict(KEYED), "internal.segment.bytes": "250"}
+    configs = {**dict(KEYED), "internal.segment.bytes": str(segment_bytes)}
     topic = WorkTopic(STATE, (BROKERS,), 1 if may_lose else 2, tuple(configs.items()), may_lose)
     settings = tuple({**dict(work.settings), "log.cleaner.backoff.ms": "300"}.items())
     return replace(work, topics=(topic,), settings=settings, transactors=(), members=(), state_delivery_ms=delivery_ms)
