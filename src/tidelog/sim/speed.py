@@ -19,7 +19,7 @@ def shapes() -> Iterator[Shape]:
     while True:
         shape = draw(seed)
         seed += 1
-        if len(shape.brokers) == NODES and not shape.through_bytes:
+        if len(shape.brokers) == NODES and not shape.through_bytes and shape.work is None:
             interval_ms = 1000 * len(shape.producers) // RECORDS_PER_SECOND
             yield replace(shape, producers=tuple(replace(one, interval_ms=interval_ms) for one in shape.producers))
 
