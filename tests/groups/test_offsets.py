@@ -105,6 +105,15 @@ def test_offsets_of_a_deleted_topic_are_gone(node: GroupNode) -> None:
     assert node.committed() == {0: 4}
 
 
+def test_it_is_told_why_there_is_no_coordinator() -> None:
+    """Clients ask on for ever: without a word nobody would find the setting that is to blame."""
+    node = GroupNode(offsets_topic_segment_bytes="20000")
+    assert node.find(GROUP).coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (told,) = [tell for _, _, tell in node.world.told if tell.kind == "internal-topic-not-made"]
+    assert told.fields["topic"] == "__consumer_offsets"
+    assert "segment.bytes" in told.fields["reason"]
+
+
 def test_the_coordinator_is_found_in_every_version(node: GroupNode) -> None:
     for version in range(7):
         answer = node.find(GROUP, version)

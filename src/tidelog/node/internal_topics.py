@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tidelog.errors import ErrorCode
 from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
 from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.api_table import ApiKey
@@ -24,6 +26,8 @@ class InternalTopics:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._told: dict[str, str] = {}
+        """Why each could not be made, as last told."""
 
     def ensure(self, topic: str, then: Callable[[], None]) -> None:
         """Call back when the topic is there, or when it could not be made now."""
@@ -39,11 +43,22 @@ class InternalTopics:
             return
         self._waiting[topic] = [then]
         request = CreateTopicsRequest(topics=[self._wanted(topic)], timeout_ms=self._node.config.request_timeout_ms)
-        self._node.link.ask(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, request, lambda *_: self._made(topic))
+        self._node.link.ask(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, request, partial(self._made, topic))
 
-    def _made(self, topic: str) -> None:
+    def _made(self, topic: str, answer: Any, failure: str | None) -> None:
+        code = ErrorCode.NONE if answer is None else ErrorCode(answer.topics[0].error_code)
+        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            self._tell(topic, f"{code.name}: {answer.topics[0].error_message or ''}")
+        elif failure is not None:
+            self._tell(topic, failure)
         for then in self._waiting.pop(topic, ()):
             then()
+
+    def _tell(self, topic: str, reason: str) -> None:
+        """Clients only hear that there is no coordinator, and ask again and again: whoever looks here is told why."""
+        if self._told.get(topic) != reason:
+            self._told[topic] = reason
+            self._node.outbox.tell("internal-topic-not-made", "warning", topic=topic, reason=reason)
 
     def _wanted(self, topic: str) -> Any:
         config = self._node.config
