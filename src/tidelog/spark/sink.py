@@ -138,7 +138,10 @@ class _OneTransaction:
                 sender.flush()
             except KafkaError as error:
                 if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                    raise SinkError(f"{error}: another task writes there too; {WAY_OUT}") from error
+                    raise SinkError(
+                        f"{error}: another task writes there too, or the broker was killed and refuses a repetition; "
+                        f"nothing is committed. In the first case, {WAY_OUT}; in the second, start the query again"
+                    ) from error
                 raise
         return sender.written
 
