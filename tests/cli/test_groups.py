@@ -60,6 +60,15 @@ def test_four_positions_and_none_of_them_guessed(group: str, node: TidelogNode, 
     assert (row["committed"], row["position"], row["position_lag"], row["lag"]) == (3, 5, 2, 4)
 
 
+def test_a_group_that_is_ahead_of_its_log_is_seen(group: str, node: TidelogNode, ask: Any) -> None:
+    """Records were lost that it had read: no lag would hide that."""
+    with Client(node.bootstrap) as client:
+        commit_offsets(client, group, {(group, 0): 9})
+    (described,) = ask("describe", group)
+    (row,) = described["partitions"]
+    assert (row["committed"], row["log_end"], row["lag"]) == (9, 7, -2)
+
+
 def test_groups_are_listed(group: str, ask: Any) -> None:
     assert {"group": group, "state": "Empty", "type": "classic", "protocol_type": "", "coordinator": 1} in ask("list")
 

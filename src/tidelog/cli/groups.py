@@ -145,7 +145,8 @@ def describe_group(client: Client, group: str) -> dict[str, Any]:
 
 
 def _lag(end: int | None, offset: int | None) -> int | None:
-    return None if end is None or offset is None else max(0, end - offset)
+    """Below zero, as in Kafka's tool, where a group has committed what the log does not have: records were lost."""
+    return None if end is None or offset is None else end - offset
 
 
 def _ends(
