@@ -11,7 +11,6 @@ from tidelog.outbox import Chance
 from tidelog.sim.shape import (
     FIRST_CONTROLLER,
     SAFETY_MS,
-    AdminShape,
     Fault,
     ProducerShape,
     Shape,
@@ -58,32 +57,4 @@ def fast_leader_changes(seed: int) -> Shape:
         poll_ms=(0,),
         absent=-1,
         work=None,
-    )
-
-
-def restless_quorum(seed: int) -> Shape:
-    """Three controllers that lose leadership, power, disks and each other all the time, with much to decide."""
-    chance = Chance(seed * 2 + 1)
-    shape = draw(seed)
-    controllers = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + 3))
-    faults = []
-    for _ in range(40):
-        first = pick(chance, controllers)
-        second = pick(chance, [one for one in controllers if one != first])
-        kind = pick(
-            chance, ("kill", "power loss", "wipe", "isolate", "cut", "one-way cut", "hold", "slow disk", "pause")
-        )
-        places = (first, second) if kind in ("cut", "one-way cut", "hold") else (first,)
-        duration_ms = pick(chance, (100, 400, 1_200, 2_500)) + chance.below(300)
-        faults.append(Fault(500 + chance.below(SAFETY_MS - 500), kind, places, duration_ms, BOTH, chance.below(1_000)))
-    admin = (
-        AdminShape(chance.below(SAFETY_MS), pick(chance, ("create", "delete", "alter")), chance.bits64())
-        for _ in range(60)
-    )
-    return replace(
-        shape,
-        controllers=controllers,
-        settings={**shape.settings, "controller.quorum.fetch.timeout.ms": "600"},
-        admin=tuple(sorted(admin, key=lambda one: one.at_ms)),
-        faults=tuple(sorted(faults, key=lambda one: one.at_ms)),
     )
