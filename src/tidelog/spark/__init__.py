@@ -81,6 +81,8 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": str(max(2, _CORES)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    # Between Spark and its Python workers half the work of TCP, and none for a secret.
+    "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
     # The fallback would read what a Python worker prints by tracebacks of the JVM: the short form names the cause.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
