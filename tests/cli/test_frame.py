@@ -26,7 +26,7 @@ SUBCOMMANDS = {
     "elect": ["preferred", "unclean"],
     "reassign": ["start", "list", "cancel", "verify"],
     "scenario": ["list", "run"],
-    "sim": ["run", "replay", "mutants", "speed"],
+    "sim": ["run", "replay", "shrink", "mutants", "speed"],
     "pipeline": ["land", "audit", "replicas", "timeline", "mirror", "fetch"],
     "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
 }
