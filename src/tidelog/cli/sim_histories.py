@@ -22,8 +22,8 @@ REPLAY_EXAMPLES = """\
   tidelog sim replay 42 --without faults:0-3,7 producers:1 --operations 120
 
 --without leaves out parts of the plan by their place in it, from 0 on: faults, admin, producers and others, and absent
-(the broker that stays away in the end) and asks_every_ms (who asks for the latest offset). `tidelog sim shrink` finds
-out what can be left out.
+(the broker that stays away in the end), asks_every_ms (who asks for the latest offset) and work (groups and
+transactions). `tidelog sim shrink` finds out what can be left out.
 """
 SHRINK_EXAMPLES = """\
   tidelog sim shrink 42

@@ -20,7 +20,7 @@ from tidelog.sim.swarm import Outcome
 
 MOST_PLAYS = 150
 """So many histories at most are played to shrink one."""
-ALL_RIGHT: Mapping[str, Any] = {"absent": -1, "asks_every_ms": 0}
+ALL_RIGHT: Mapping[str, Any] = {"absent": -1, "asks_every_ms": 0, "work": None}
 """What a shape's plain fields are when they ask for nothing."""
 SHORTER = (4, 2)
 """A history is tried at a quarter and at half of its length."""
