@@ -38,8 +38,8 @@ FAULTS = (
     "paused transaction coordinator",
     "stopped leader",
 )
-DOWN_S = 1.0
-"""How long a killed node stays away."""
+DOWN_S = (0.0, 0.3, 1.0)
+"""How long a killed node stays away: one that is back at once meets a cluster that has not noticed yet."""
 PAUSED_S = 3.0
 """Longer than a broker's session in these clusters: it comes back as a zombie that thinks it is still in charge."""
 CATCH_UP_S = 90.0
@@ -242,7 +242,7 @@ def break_something(cluster: LocalCluster, copiers: Watched, kind: str, chance: 
         cluster.stop(node)
     else:
         cluster.kill(node)
-    time.sleep(DOWN_S)
+    time.sleep(chance.choice(DOWN_S))
     cluster.start(node)
     return f"{kind}, node {node}"
 
