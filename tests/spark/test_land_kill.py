@@ -25,7 +25,7 @@ def test_a_driver_that_is_killed_goes_on_exactly_where_it_was(
     schema = tmp_path / "schema"
     schema.write_text("n bigint")
     for partition in range(2):
-        values = [b'{"n": %d}' % number if number % 7 else b"bad %d" % number for number in range(300)]
+        values = [b'{"n": %d}' % number if number % 7 else b"bad %d" % number for number in range(600)]
         confluent.produce_all(node, topic, [Record(None, value, 1) for value in values], partition=partition)
     options = {"values": "json", "schema": str(schema), "max_records": 200, "optimize_every": 2}
     words = ["--values", "json", "--schema", str(schema), "--max-records", "200", "--optimize-every", "2"]
