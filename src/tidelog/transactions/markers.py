@@ -60,7 +60,7 @@ class MarkerSender:
 
     def start(self, ending: Ending) -> None:
         """Send a transaction's markers; `ending.then` hears when all are written."""
-        self._enqueue(ending, list(ending.remaining))
+        self._enqueue(ending, sorted(ending.remaining))
 
     def _enqueue(self, ending: Ending, partitions: list[TopicPartition]) -> None:
         if ending.is_cancelled:
