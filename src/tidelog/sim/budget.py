@@ -47,14 +47,12 @@ class Budget:
 
     def _knows_topics(self) -> bool:
         image = self._cluster.newest_image()
-        work = () if self._shape.work is None else self._shape.work.topics
-        return all(image.topic(topic.name) is not None for topic in (*self._shape.topics, *work) if not topic.may_lose)
+        return all(image.topic(topic.name) is not None for topic in self._shape.every_topic if not topic.may_lose)
 
     def _partitions(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Replicas of each partition whose records must stay, and how many of them may lose bytes at once."""
         image = self._cluster.newest_image()
-        work = () if self._shape.work is None else self._shape.work.topics
-        for topic in (*self._shape.topics, *work):
+        for topic in self._shape.every_topic:
             known = image.topic(topic.name)
             if known is None or topic.may_lose:
                 continue

@@ -50,9 +50,7 @@ class Wishes:
         return _first(lambda: self._who_is_away(absent), stuck, lambda: self._what_is_unsettled(absent))
 
     def _can_do_without(self, topic: str, partition: Partition, absent: int) -> bool:
-        work = () if self._shape.work is None else self._shape.work.topics
-        topics = (*self._shape.topics, *work)
-        wanted = next((one.min_insync_replicas for one in topics if one.name == topic), 1)
+        wanted = next((one.min_insync_replicas for one in self._shape.every_topic if one.name == topic), 1)
         left = [replica for replica in partition.replicas if replica != absent]
         return len(left) >= max(1, min(wanted, len(partition.replicas)))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidelog.outbox import Chance
-from tidelog.sim.work_shape import WorkShape, draw_work
+from tidelog.sim.work_shape import WorkShape, WorkTopic, draw_work
 
 SAFETY_MS = 30_000
 """How long faults go on."""
@@ -146,10 +146,15 @@ class Shape:
     most_records: int | None = None
     """How many records producers hand over in all; None for no bound."""
 
+    @property
+    def every_topic(self) -> tuple[TopicShape | WorkTopic, ...]:
+        """The topics of plain producers, and those of groups and transactions."""
+        topics: tuple[TopicShape | WorkTopic, ...] = self.topics
+        return topics if self.work is None else topics + self.work.topics
+
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
-        work = () if self.work is None else self.work.topics
-        may_lose = any(one.may_lose for one in (*self.topics, *work) if one.name == topic)
+        may_lose = any(one.may_lose for one in self.every_topic if one.name == topic)
         return self.is_beyond_budget or topic == SCRATCH or may_lose
 
     @property

@@ -319,7 +319,7 @@ class Transactor(Committer):
         return True
 
     def _committing_offset(self, offset: int) -> Script:
-        who = {
+        who: dict[str, Any] = {
             "transactional_id": self.identity.name,
             "producer_id": self._producer_id,
             "producer_epoch": self._epoch,

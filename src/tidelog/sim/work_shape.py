@@ -93,7 +93,7 @@ class WorkShape:
     @property
     def places(self) -> tuple[str, ...]:
         """Where the clients stand."""
-        return tuple(one.name for one in (*self.transactors, *self.members))
+        return (*(one.name for one in self.transactors), *(one.name for one in self.members))
 
 
 SETTINGS = (

@@ -36,10 +36,8 @@ class DecisionsFollowTheRules(Checker):
         after = change.after
         if not change.is_unclean:
             return ""
-        shape = self.history.shape
-        topics = (*shape.topics, *(() if shape.work is None else shape.work.topics))
         may_be_unclean = change.topic in self.history.asked_unclean or any(
-            one.may_lose for one in topics if one.name == change.topic
+            one.may_lose for one in self.history.shape.every_topic if one.name == change.topic
         )
         # Whoever came back with less in this very change was in sync or eligible before it, and is neither now.
         counted_on = {*before.isr, *before.eligible_leader_replicas} - {*change.registered}
