@@ -39,7 +39,10 @@ class Chance:
 
     def below(self, bound: int) -> int:
         """An integer from 0 to bound - 1."""
-        return self.bits64() % bound
+        self._state = mixed = (self._state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF  # `bits64`, without the call
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        return (mixed ^ (mixed >> 31)) % bound
 
     def uuid(self) -> bytes:
         """Sixteen bytes of a version 4 UUID, never one whose text starts with a dash (as Kafka avoids)."""
@@ -168,9 +171,12 @@ class Outbox:
 
     def run_due_timers(self) -> None:
         """Run what is due at `now_ms`. A timer set for now by a timer runs in the next step, so a step ends."""
+        timers, now_ms = self._timers, self.now_ms
+        if not timers or timers[0][0] > now_ms:
+            return
         due: list[Timer] = []
-        while self._timers and self._timers[0][0] <= self.now_ms:
-            due.append(heapq.heappop(self._timers)[2])
+        while timers and timers[0][0] <= now_ms:
+            due.append(heapq.heappop(timers)[2])
         for timer in due:
             callback, timer.callback = timer.callback, None
             if callback is not None:

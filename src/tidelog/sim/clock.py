@@ -12,7 +12,7 @@ RIGHT_PPM = 1_000_000
 class Clock:
     """What a node believes the time is. Rates are in parts per million, so that no float decides anything."""
 
-    __slots__ = ("_rate_ppm", "_shown_ms", "_true_ms", "_wall_ms")
+    __slots__ = ("_ahead_ms", "_rate_ppm", "_shown_ms", "_true_ms", "_wall_ms")
 
     def __init__(self, true_ms: int) -> None:
         self._true_ms = true_ms
@@ -21,15 +21,21 @@ class Clock:
         self._shown_ms = true_ms
         """What the node is shown; never less than it was."""
         self._rate_ppm = RIGHT_PPM
+        self._ahead_ms: int | None = 0
+        """How far it is ahead, while it runs right and shows what it is set to; None else."""
 
     def read(self, true_ms: int) -> int:
         """The local time at a true one."""
+        if self._ahead_ms is not None:
+            return true_ms + self._ahead_ms
         passed_ms = true_ms - self._true_ms
         wall_ms = self._wall_ms + passed_ms * self._rate_ppm // RIGHT_PPM
         return max(wall_ms, self._shown_ms + passed_ms * self._rate_ppm // (2 * RIGHT_PPM))
 
     def when(self, local_ms: int) -> int:
         """The first true time at which this clock reads at least `local_ms`."""
+        if self._ahead_ms is not None and local_ms >= self._wall_ms:
+            return local_ms - self._ahead_ms
         by_wall_ms = -((self._wall_ms - local_ms) * RIGHT_PPM // self._rate_ppm)
         by_shown_ms = -((self._shown_ms - local_ms) * 2 * RIGHT_PPM // self._rate_ppm)
         return self._true_ms + min(by_wall_ms, by_shown_ms)
@@ -38,12 +44,18 @@ class Clock:
         """Somebody sets the clock."""
         self._note(true_ms)
         self._wall_ms += by_ms
+        self._look()
 
     def run_at(self, true_ms: int, rate_ppm: int) -> None:
         """From here on it runs at another rate; 1,000,000 is right."""
         assert rate_ppm > 0, "a clock does not stand still or run backwards"
         self._note(true_ms)
         self._rate_ppm = rate_ppm
+        self._look()
+
+    def _look(self) -> None:
+        is_plain = self._rate_ppm == RIGHT_PPM and self._wall_ms >= self._shown_ms
+        self._ahead_ms = self._wall_ms - self._true_ms if is_plain else None
 
     def _note(self, true_ms: int) -> None:
         shown_ms = self.read(true_ms)

@@ -123,10 +123,8 @@ class Network:
 
     def __init__(self) -> None:
         self._routes: dict[RouteKey, Route] = {}
-
-    def get(self, key: RouteKey) -> Route | None:
-        """The state of a route, if anybody ever touched it."""
-        return self._routes.get(key)
+        self.get = self._routes.get
+        """The state of a route, None if nobody ever touched it."""
 
     def routes(self, source: Place, target: Place, kinds: Iterable[str] = KINDS) -> list[Route]:
         """The routes of one direction, made where nobody touched them before."""

@@ -57,6 +57,8 @@ def record_bytes(api_key: int, body: Any) -> bytes | None:
 
 def _fetched(body: FetchResponse) -> FetchResponse:
     """The answer with its slices read; what holds them is not changed, because a node may look at it again."""
+    if not any(partition.records is not None for topic in body.responses for partition in topic.partitions):
+        return body
     responses = []
     for topic in body.responses:
         partitions = []

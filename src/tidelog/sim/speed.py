@@ -21,7 +21,8 @@ def shapes() -> Iterator[Shape]:
         seed += 1
         if len(shape.brokers) == NODES and not shape.through_bytes and shape.work is None:
             interval_ms = 1000 * len(shape.producers) // RECORDS_PER_SECOND
-            yield replace(shape, producers=tuple(replace(one, interval_ms=interval_ms) for one in shape.producers))
+            producers = tuple(replace(one, interval_ms=interval_ms) for one in shape.producers)
+            yield replace(shape, producers=producers, work=None)  # groups and transactions would write more than that
 
 
 def race(seeds: int) -> tuple[float, float, int]:

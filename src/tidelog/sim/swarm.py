@@ -159,7 +159,8 @@ class _Run:
                 self._observer.after_step(process)
         else:
             self._observer.after_step(process)
-        self._note_told()
+        if self._told < len(self._world.told):
+            self._note_told()
 
     # --- clients ---
 

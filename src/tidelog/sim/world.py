@@ -77,7 +77,7 @@ class World:
         """Put something into the queue."""
         number = self._next_number
         self._next_number = number + 1
-        heapq.heappush(self._queue, (max(at_ms, self.now_ms), number, action))
+        heapq.heappush(self._queue, (max(self.now_ms, at_ms), number, action))
 
     def run_until(self, condition: Callable[[], bool], within_ms: int = 60_000) -> bool:
         """Let things happen until the condition holds; False when it did not within the time."""
@@ -94,10 +94,9 @@ class World:
     def run_for(self, duration_ms: int) -> None:
         """Let time pass."""
         deadline_ms = self.now_ms + duration_ms
-        queue = self._queue
+        queue, pop = self._queue, heapq.heappop
         while queue and queue[0][0] <= deadline_ms:
-            at_ms, _, action = heapq.heappop(queue)
-            self.now_ms = at_ms
+            self.now_ms, _, action = pop(queue)
             action()
         self.now_ms = max(self.now_ms, deadline_ms)
 
@@ -185,8 +184,9 @@ class World:
                 process.backlog.append(event)
             return
         self.steps += 1
-        local_ms = process.host.clock.read(self.now_ms)
-        for disk in process.host.disks:
+        host = process.host
+        local_ms = host.clock.read(self.now_ms)
+        for disk in host.disks:
             disk.now_ms = local_ms
         try:
             for effect in process.node.step(event, local_ms):
@@ -195,7 +195,7 @@ class World:
             if process.alive:
                 self._schedule_tick(process)
         except PowerCut:  # as `power` has it, which costs more than many a step
-            self.power_loss(process.host.name)
+            self.power_loss(host.name)
         if self.on_step is not None and process.alive:
             self.on_step(process)
 
@@ -322,6 +322,10 @@ class World:
         connection = process.connections.get(effect.connection_id)
         if connection is None:
             return
+        if effect.slot == connection.next_reply and not connection.replies:
+            connection.next_reply += 1
+            self._leave(connection, effect.slot, effect.body)
+            return
         connection.replies[effect.slot] = effect.body
         while connection.next_reply in connection.replies:
             slot = connection.next_reply
@@ -416,15 +420,19 @@ class World:
 
     def _deliver(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
         """Let something arrive after a drawn delay, in the connection's order, unless the route keeps it back."""
-        get_route = self.network.get
-        route = get_route(link.key)
-        at_ms = self.now_ms + self._delay_ms() + (0 if route is None else route.extra_delay_ms)
-        link.last_at_ms = at_ms = max(link.last_at_ms, at_ms)
+        get_route, key = self.network.get, link.key
+        route = get_route(key)
+        least_ms = self.least_delay_ms
+        at_ms = self.now_ms + least_ms + self.chance.below(self.most_delay_ms - least_ms + 1)
+        if route is not None:
+            at_ms += route.extra_delay_ms
+        at_ms = max(at_ms, link.last_at_ms)
+        link.last_at_ms = at_ms
 
         def arrive() -> None:
             if message is not None and not link.open:
                 return
-            route = get_route(link.key)
+            route = get_route(key)
             if route is None or (route.is_open and not route.waiting):
                 if message is not None and self.on_message is not None:
                     self.on_message(message)
@@ -432,7 +440,9 @@ class World:
             else:
                 route.waiting.append((lambda: self._pass_on(link, action, message), message))
 
-        self.at(at_ms, arrive)
+        number = self._next_number  # as `at` has it: this is most of what is ever put there
+        self._next_number = number + 1
+        heapq.heappush(self._queue, (at_ms, number, arrive))
 
     def _pass_on(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
         """Let something go on that a route had kept back."""

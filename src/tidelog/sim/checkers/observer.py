@@ -57,7 +57,10 @@ class Observer:
         known = life.replicas
         for partition in node.replicas.partitions.values():
             leadership = partition.leadership
-            isr, proposed = (None, None) if leadership is None else (leadership.isr, leadership.proposed)
+            if leadership is None:
+                isr = proposed = None
+            else:
+                isr, proposed = leadership.isr, leadership.proposed
             before = known.get(partition)
             if (
                 before is None
