@@ -20,8 +20,8 @@ SHARE = 3
 """In one seed of so many there are groups and transactions."""
 LEDGER_PARTITIONS = 2
 COMPACTS_COORDINATION = False
-"""Whether the coordinators' topics are compacted within a history. Seed 84 finds a replica then that keeps what it should
-cut; `docs/simulation.md` says what is known of it."""
+"""Whether the coordinators' topics are compacted within a history. Seed 84 then finds a replica that keeps what it
+should cut; `docs/simulation.md` says what is known of it."""
 CLASSIC, CONSUMER = "classic", "consumer"
 Choice = TypeVar("Choice")
 
