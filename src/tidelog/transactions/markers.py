@@ -107,7 +107,7 @@ class MarkerSender:
                 del self._in_flight[leader]
             if error is not None:
                 for ending, partitions in batch:
-                    self._retry(ending, list(partitions))
+                    self._retry(ending, sorted(partitions))
             else:
                 codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
                 for marker in response.markers:
