@@ -419,3 +419,21 @@ def test_readers_keep_what_they_were_given_while_the_files_are_replaced() -> Non
     clean(log)
     assert all(part.valid for part in read.parts)
     assert [part.read() for part in read.parts] == before
+
+
+def test_epochs_whose_first_records_were_cleaned_away_still_begin_where_they_did() -> None:
+    """After a kill the log is read again, but where epochs began within a gap only their checkpoint knows."""
+    disk = SimulatedDisk()
+    log = open_compacted(disk)
+    for epoch, key in ((2, b"kept"), (2, b"a"), (3, b"a"), (4, b"b"), (5, b"a"), (5, b"kept too"), (6, b"b")):
+        append(log, keyed((key, b"%d" % epoch)), epoch=epoch)
+    log.roll(NOW)
+    append(log, keyed((b"a", b"last")), epoch=6)
+    log.roll(NOW)
+    append(log, keyed((b"c", b"active")), epoch=7)
+    epochs = log.epochs
+    assert epochs == [(2, 0), (3, 2), (4, 3), (5, 4), (6, 6), (7, 8)]
+    clean(log)
+    assert [one.offset for one in records_in(log)] == [0, 5, 6, 7, 8]
+    disk.kill()
+    assert open_compacted(disk, clean=False).epochs == epochs

@@ -56,6 +56,14 @@ class EpochHistory:
         self._entries = None
         return True
 
+    def between(self, after_epoch: int, up_to_epoch: int, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """The entries of these epochs, the first left out, that start within these offsets, both of them counted."""
+        return [
+            (epoch, start)
+            for epoch, start in self.entries
+            if after_epoch < epoch <= up_to_epoch and start_offset <= start <= end_offset
+        ]
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch` and where it ends; (-1, -1) when nothing can be said.
 

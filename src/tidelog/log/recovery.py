@@ -224,12 +224,13 @@ class _Opening:
         for before in range(index):
             self._check_complete(segments[before], segments[before + 1].base_offset)
         expected = segments[index].base_offset
+        stored = history.copy()
         history.truncate_from_end(expected)
         self.snapshots.delete_above(expected)
         replay.load(segments, self.producers, self.snapshots, log_start_offset, expected)
         while True:
             segment = segments[index]
-            expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history)
+            expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history, stored)
             recovered.scanned_bytes += valid_bytes
             index += 1
             following = segments[index] if index < len(segments) else None
@@ -261,12 +262,22 @@ class _Opening:
         return recovered
 
     def _scan(
-        self, segment: Segment, index: int, expected: int, recovery_point: int, history: EpochHistory
+        self,
+        segment: Segment,
+        index: int,
+        expected: int,
+        recovery_point: int,
+        history: EpochHistory,
+        stored: EpochHistory,
     ) -> tuple[int, int]:
         """Prove a segment's batches and index them anew; the offset after the last good one, and where it ends.
 
         Epochs never go back within a log. Where they do, a power loss has brought back the end of an older one: it was
         cut, and the cut did not reach the medium, but what was appended since did.
+
+        Where compaction has left a gap, only the stored history knows which epochs began within it, and where: taken
+        from the batches that are left, an epoch would begin too late, and a replica that has records of the one before
+        it there would be told to keep them.
         """
         last_possible = segment.base_offset + RELATIVE_OFFSET_MAX
         if index + 1 < len(self.segments):
@@ -279,6 +290,8 @@ class _Opening:
             if 0 <= epoch < history.latest and header.base_offset >= recovery_point:
                 break
             if epoch > history.latest:
+                for known_epoch, start in stored.between(history.latest, epoch, expected, header.base_offset):
+                    history.assign(known_epoch, start)
                 history.assign(epoch, header.base_offset)
             segment.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             segment.write_out_chunks()

@@ -19,9 +19,6 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 SHARE = 3
 """In one seed of so many there are groups and transactions."""
 LEDGER_PARTITIONS = 2
-COMPACTS_COORDINATION = False
-"""Whether the coordinators' topics are compacted within a history. Seed 84 then finds a replica that keeps what it
-should cut; `docs/simulation.md` says what is known of it."""
 CLASSIC, CONSUMER = "classic", "consumer"
 Choice = TypeVar("Choice")
 
@@ -130,7 +127,7 @@ def draw_work(seed: int, brokers: Sequence[int], share: int = SHARE, wanted_kind
         return None
     factor = min(len(brokers), _pick(chance, (1, 3, 3, 3)))
     least = min(factor, 2)
-    is_compacted = chance.below(2) == 0 and COMPACTS_COORDINATION
+    is_compacted = chance.below(2) == 0
     coordination = (
         ("cleanup.policy", "compact"),
         ("internal.segment.bytes", "2000" if is_compacted else str(1 << 20)),
