@@ -45,7 +45,7 @@ def test_a_finding_survives_with_fewer_faults_and_operations(
 
 
 def test_the_same_seed_shrinks_to_the_same(failing_seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["sim", "shrink", str(failing_seed), "--mutant", MUTANT.name, "--most-plays", "3"]
+    words = ["sim", "shrink", str(failing_seed), "--mutant", MUTANT.name, "--most-plays", "10"]
     assert [main(words), main(words)] == [1, 1]
     lines = capsys.readouterr().out.splitlines()
     first, second = lines[: len(lines) // 2], lines[len(lines) // 2 :]
