@@ -6,12 +6,16 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import time
 from pathlib import Path
 
 import confluent_kafka
 
 from tests.support import java
 from tools import fetch_kafka
+
+LEAST_UNUSED = 0.75
+"""Of all cores' time; less is company."""
 
 
 def describe() -> dict[str, str]:
@@ -32,9 +36,19 @@ def describe() -> dict[str, str]:
 def is_busy() -> bool:
     """Whether others use this machine so much that a comparison would be unfair.
 
-    A peer that needs more CPU suffers more from company: ratios taken on a busy machine flatter the lighter one.
+    A peer that needs more CPU suffers more from company: ratios taken on a busy machine flatter the lighter one. Looked
+    at for two seconds in which this process does nothing: an average load would count the benchmark before this one.
     """
-    return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    before = _cpu_ticks()
+    time.sleep(2)
+    idle, total = (after - earlier for after, earlier in zip(_cpu_ticks(), before, strict=True))
+    return idle < LEAST_UNUSED * total
+
+
+def _cpu_ticks() -> tuple[int, int]:
+    """Unused time and all time of all cores together since the machine was started (Linux)."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def processor() -> str:
