@@ -335,6 +335,9 @@ def read(arguments: argparse.Namespace) -> dict[str, Any]:
         begun_s = time.perf_counter()
         for consumer, share in zip(consumers, shares, strict=True):
             consumer.resume(share)
+            # librdkafka notices that only when the thread of its connection wakes, up to a second later: a request
+            # through that thread wakes it.
+            consumer.get_watermark_offsets(share[0], WITHIN_S)
         left, size = arguments.records, 0
         while left > 0:
             for consumer in consumers:
