@@ -25,7 +25,8 @@ class ClusterThroughput(Benchmark[Cluster]):
         " 1,000,000 records of 1 kB, then 5,000,000 of 100 B to another. One consumer process reads the first topic"
         " from the start (`fetch.queue.backoff.ms=10`). Client, three nodes and everything else share the machine's"
         " cores. Before each run the plain-socket limit: 1 GB from a sender through a process that writes it and passes"
-        " it on with sendfile to two more that write it, nothing else (`benchmarks/wire_limit.py`)."
+        " it on with sendfile to two more that write it, nothing else (`benchmarks/wire_limit.py`). Nodes go on running"
+        " from run to run: the JVMs of Apache Kafka warm up and get faster, as the raw values show."
     )
     figures: ClassVar[tuple[Figure, ...]] = (
         Figure("produce_mb_s", "produce 1 kB, RF 3, acks=all", "MB/s", higher_is_better=True, ratio_at_least=3),
