@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -17,6 +18,8 @@ hypothesis.settings.load_profile("tidelog")
 
 MARK = "TIDELOG_TEST_RUN"
 """Every process that a test starts inherits this variable, so that one which outlives the run is found."""
+ENDING_S = 10.0
+"""How long what was told to end, or lost the process it works for, may take."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,8 +56,16 @@ def processes_of_this_run() -> dict[int, str]:
     return found
 
 
+def those_that_stay(within_s: float = ENDING_S) -> dict[int, str]:
+    """What still lives a little later: Spark's workers end by themselves, once they see that its JVM is gone."""
+    deadline_s = time.monotonic() + within_s
+    while (left := processes_of_this_run()) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    return left
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    left = processes_of_this_run()
+    left = those_that_stay()
     if not left:
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -6,7 +6,7 @@ import multiprocessing
 import subprocess
 import sys
 
-from tests.conftest import processes_of_this_run
+from tests.conftest import processes_of_this_run, those_that_stay
 
 
 def test_a_process_that_a_test_started_is_seen() -> None:
@@ -20,3 +20,12 @@ def test_the_tracker_of_a_pool_ends_with_this_process_and_is_none_of_them() -> N
         assert pool.apply(abs, (-1,)) == 1
     commands = list(processes_of_this_run().values())
     assert not [command for command in commands if "resource_tracker" in command]
+
+
+def test_a_process_that_is_about_to_end_is_waited_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"]) as ends:
+        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stays:
+            assert ends.pid in processes_of_this_run()
+            assert stays.pid in those_that_stay(within_s=1.5)
+            assert ends.poll() is not None or ends.pid not in processes_of_this_run()
+        assert those_that_stay().keys().isdisjoint({ends.pid, stays.pid})
