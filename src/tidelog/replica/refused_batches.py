@@ -10,12 +10,12 @@ second batch can never take the first. The truth is that the second was refused 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Container
 from typing import Any, NamedTuple, TypeAlias
 
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.outbox import Outbox
+from tidelog.wire.batch_header import HEADER_SIZE, NO_PRODUCER_ID, read_producer
 
 REMEMBERED_MS = 5_000
 """Longer than a batch can be on its way behind one that was refused, unless a network holds it back."""
@@ -31,9 +31,6 @@ _RETRIED = frozenset(
     )
 )
 """What a producer is told before anything is written, and answers by sending the batch again."""
-_HEADER_BYTES = 61
-_PRODUCER_AT = 43
-_producer = struct.Struct(">qhi")
 _HALF_OF_SEQUENCES = 1 << 30
 _SEQUENCE_MASK = 0x7FFFFFFF
 
@@ -115,7 +112,7 @@ def _alike(refusal: _Refusal) -> KafkaError:
 
 def _producer_of(records: Any) -> _Producer | None:
     """Who wrote a batch; None when it does not say."""
-    if records is None or len(records) < _HEADER_BYTES:
+    if records is None or len(records) < HEADER_SIZE:
         return None
-    producer_id, epoch, sequence = _producer.unpack_from(records, _PRODUCER_AT)
-    return None if producer_id < 0 or sequence < 0 else (producer_id, epoch, sequence)
+    producer = read_producer(records)
+    return None if producer[0] == NO_PRODUCER_ID or producer[2] < 0 else producer

@@ -38,6 +38,8 @@ _offset = Struct(">q")
 _epoch = Struct(">i")
 _crc = Struct(">I")
 _attributes = Struct(">h")
+_producer = Struct(">qhi")
+_PRODUCER_AT = 43
 _new_object = object.__new__
 
 
@@ -310,3 +312,9 @@ def _refuse_magic(magic: int) -> None:
         )
     if magic != CURRENT_MAGIC:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a record batch with magic {magic}")
+
+
+def read_producer(batch: Buffer) -> tuple[int, int, int]:
+    """Producer id, its epoch and the first sequence of a batch that has its whole header."""
+    producer: tuple[int, int, int] = _producer.unpack_from(batch, _PRODUCER_AT)
+    return producer

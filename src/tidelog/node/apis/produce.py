@@ -9,7 +9,6 @@ v12 on the leader adds the partition to the transaction).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from tidelog.outbox import Timer
 from tidelog.replica.partition import Partition
 from tidelog.replica.refused_batches import Place
 from tidelog.wire.api_table import ApiKey
+from tidelog.wire.batch_header import HEADER_SIZE, TRANSACTIONAL, read_producer
 from tidelog.wire.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceResponse,
@@ -36,12 +36,8 @@ BY_TOPIC_ID_VERSION = 13
 ABORTABLE_VERSION = 11
 ADDS_PARTITIONS_VERSION = 12
 ALL, LEADER, NONE = -1, 1, 0
-_HEADER_BYTES = 61
 _ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes."""
-_TRANSACTIONAL = 0x10
-_PRODUCER_AT = 43
-_producer = struct.Struct(">qh")
 
 
 def handle(node: Node, request: Request) -> ProduceResponse | None:
@@ -60,7 +56,6 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
             topic = node.topic_name(topic_id)
         partition_answers = []
         for wanted in topic_data.partition_data:
-            place = (topic_data.name or topic_id, wanted.index)
             answer = PartitionProduceResponse(index=wanted.index, base_offset=-1)
             partition_answers.append(answer)
             try:
@@ -68,13 +63,13 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
                 partition = node.replicas.find(topic, wanted.index)
                 if refused:
-                    refused.check_first(place, wanted.records, partition.log.producers.producers)
+                    refused.check_first(_place(topic_data, wanted), wanted.records, partition.log.producers.producers)
                 if is_transactional(wanted.records):
-                    _Verified(node, request, place, partition, wanted.records, answer, wait).take()
+                    _Verified(node, request, _place(topic_data, wanted), partition, wanted.records, answer, wait).take()
                     continue
                 end_offset = _append(node, partition, wanted.records, acks, answer)
             except KafkaError as refusal:
-                error = refused.judged(place, wanted.records, refusal)
+                error = refused.judged(_place(topic_data, wanted), wanted.records, refusal)
                 failed_code = error.code
                 _fail(node, answer, error.code, error.message, topic, wanted.index)
                 continue
@@ -91,9 +86,14 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
     return wait.start(body.timeout_ms)
 
 
+def _place(topic_data: Any, wanted: Any) -> Place:
+    """A partition as this request names it; made only for what is refused, or follows something that was."""
+    return topic_data.name or topic_data.topic_id, wanted.index
+
+
 def is_transactional(records: Any) -> bool:
     """Whether the batch says that it is part of a transaction; one cut short says nothing and is refused later."""
-    return records is not None and len(records) >= _HEADER_BYTES and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+    return records is not None and len(records) >= HEADER_SIZE and bool(records[_ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 class _Verified:
@@ -123,7 +123,7 @@ class _Verified:
     def take(self) -> None:
         """Append, or ask; raises KafkaError when it is refused now."""
         self.partition.check_leader()
-        producer_id, epoch = _producer.unpack_from(self.records, _PRODUCER_AT)
+        producer_id, epoch, _ = read_producer(self.records)
         transactional_id = self.request.body.transactional_id
         verification, version = self.node.verification, self.request.api_version
         adds = version >= ADDS_PARTITIONS_VERSION
