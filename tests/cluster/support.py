@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,20 @@ def cluster_of(nodes: int = 3, *, controllers: int | None = None, **settings: st
                 for node_id in cluster.node_ids:
                     print(f"--- end of node {node_id}'s log", *cluster.log_lines(node_id)[-15:], sep="\n")
                 raise
+
+
+@contextmanager
+def cluster_in_racks(settings: Mapping[str, str]) -> Iterator[LocalCluster]:
+    """Three nodes in service, each in a rack of its own."""
+    with tempfile.TemporaryDirectory(prefix="tidelog-cluster-") as directory:
+        with LocalCluster(directory, 3, settings=settings) as cluster:
+            for node in cluster.plan.nodes:
+                with Path(node.properties_path).open("a") as file:
+                    file.write(f"\nbroker.rack=rack-{node.node_id}\n")
+            cluster.start()
+            cluster.wait_ready(WAIT_S)
+            yield cluster
+            cluster.require_alive()
 
 
 def admin(cluster: LocalCluster) -> AdminClient:

@@ -7,7 +7,7 @@ import pytest
 from tidelog.sim import mutants
 from tidelog.sim.checkers import ALL
 from tidelog.sim.committing import GroupNotes
-from tidelog.sim.mutants.work_loads import sleepy_members
+from tidelog.sim.mutants.coordination_workloads import sleepy_members
 from tidelog.sim.swarm import _Run
 from tidelog.sim.work_shape import CLASSIC, CONSUMER
 

@@ -135,7 +135,7 @@ def test_a_finding_says_how_to_see_it(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_browser_shows_the_moment_of_the_finding_and_others(drawn: Path, tmp_path: Path, width: int) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        pytest.skip("there is no Chromium here")
+        pytest.skip("no Chromium in PATH: what a browser makes of the page is not looked at; its content is")
     probed = tmp_path / "probed.html"
     probed.write_text(drawn.read_text().replace("</main>", PROBE + "</main>"))
     words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]

@@ -7,7 +7,7 @@ import pytest
 from tidelog.sim import mutants, swarm
 from tidelog.sim.checkers import ALL
 from tidelog.sim.checkers.transactions import final_of
-from tidelog.sim.mutants.work_loads import rivals
+from tidelog.sim.mutants.coordination_workloads import rivals
 from tidelog.sim.shape import draw
 from tidelog.sim.swarm import _Run
 from tidelog.wire.batch import Record, build_batch, build_end_marker

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.support import WAIT_S, create_topic, wait_in_sync
+from tests.cluster.support import WAIT_S, cluster_in_racks, create_topic, wait_in_sync
 from tests.spark.reading import batch_reader, rows
 from tidelog.client.backoff import Deadline
 from tidelog.client.connection import Connection
@@ -24,15 +22,8 @@ RECORDS = 500
 
 @pytest.fixture
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes, each in a rack of its own."""
-    with tempfile.TemporaryDirectory(prefix="tidelog-cluster-") as directory:
-        with LocalCluster(directory, 3, settings=SETTINGS) as cluster:
-            for node in cluster.plan.nodes:
-                with Path(node.properties_path).open("a") as file:
-                    file.write(f"\nbroker.rack=rack-{node.node_id}\n")
-            cluster.start()
-            cluster.wait_ready(WAIT_S)
-            yield cluster
+    with cluster_in_racks(SETTINGS) as cluster:
+        yield cluster
 
 
 def test_a_task_reads_from_the_replica_in_its_rack(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.clients import confluent
-from tests.cluster.support import WAIT_S, create_topic, wait_in_sync
+from tests.cluster.support import WAIT_S, cluster_in_racks, create_topic, wait_in_sync
 from tidelog.verify.cluster import LocalCluster
 
 TOPIC = "orders"
@@ -23,18 +21,10 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes, each in a rack of its own."""
-    with tempfile.TemporaryDirectory(prefix="tidelog-cluster-") as directory:
-        with LocalCluster(directory, 3, settings=SETTINGS) as cluster:
-            for node in cluster.plan.nodes:
-                with Path(node.properties_path).open("a") as file:
-                    file.write(f"\nbroker.rack=rack-{node.node_id}\n")
-            cluster.start()
-            cluster.wait_ready(WAIT_S)
-            create_topic(cluster, TOPIC, 1)
-            wait_in_sync(cluster, TOPIC, 1)
-            yield cluster
-            cluster.require_alive()
+    with cluster_in_racks(SETTINGS) as cluster:
+        create_topic(cluster, TOPIC, 1)
+        wait_in_sync(cluster, TOPIC, 1)
+        yield cluster
 
 
 def test_followers_serve_readers_of_committed_records(cluster: LocalCluster) -> None:

@@ -9,7 +9,7 @@ from tidelog.log.clean_keys import Kept
 from tidelog.log.log import Log
 from tidelog.replica import cleaning
 from tidelog.sim.mutants.base import Hit, Mutant, Original
-from tidelog.sim.mutants.work_loads import impatient_writer, laggards, lonely_leaders
+from tidelog.sim.mutants.coordination_workloads import impatient_writer, laggards, lonely_leaders
 
 
 def _last_value_dropped(original: Original, hit: Hit) -> Original:

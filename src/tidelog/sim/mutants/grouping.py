@@ -12,7 +12,7 @@ from tidelog.groups.expiry import MINUTE_MS, Expiry
 from tidelog.groups.offsets import CommittedOffset
 from tidelog.groups.state import Group, GroupsState
 from tidelog.sim.mutants.base import Hit, Mutant, Original
-from tidelog.sim.mutants.work_loads import restless_groups, sleepy_members
+from tidelog.sim.mutants.coordination_workloads import restless_groups, sleepy_members
 
 
 def _generation_not_checked(original: Original, hit: Hit) -> Original:

@@ -12,7 +12,7 @@ from tidelog.log.reader import Reader as LogReader
 from tidelog.node.apis import end_txn
 from tidelog.node.transaction_verification import Support, Verification
 from tidelog.sim.mutants.base import Hit, Mutant, Original
-from tidelog.sim.mutants.work_loads import late_writes, restless_coordinators, rivals
+from tidelog.sim.mutants.coordination_workloads import late_writes, restless_coordinators, rivals
 from tidelog.transactions import adding
 from tidelog.transactions.state import TransactionsState
 from tidelog.transactions.transaction import Transaction
