@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 import tidelog.spark
 from tests.clients.conftest import TopicMaker
@@ -22,6 +26,7 @@ from tests.support.processes import wait_until
 from tidelog.client.client import Client
 from tidelog.client.transactions import describe_transaction
 from tidelog.errors import ConfigError
+from tidelog.spark.sink import stream_writer
 from tidelog.spark.sink_stream import MicroBatchSink, sink_for
 from tidelog.spark.transactions import BatchWritten, CheckpointError, SinkError, ledger_group, read_ledger
 from tidelog.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -282,9 +287,35 @@ def test_the_format_itself_streams_exactly_once_where_rows_are_together(
     assert len(found) % ROWS == 0
     sink_judge.require_counted_once(found, 2, len(found))
     apart = options | {"transactionalId": "apart", "checkpointLocation": str(tmp_path / "apart")}
-    with pytest.raises(PySparkException, match=r"another task writes there too|tasks wrote to"):
+    refused = r"another task writes there too|tasks wrote to|by another task that failed"
+    with pytest.raises(PySparkException, match=refused):
         counting(spark).writeStream.format("tidelog").options(**apart).start().awaitTermination(120)
     assert len(sink_judge.read_committed(node.bootstrap, topic, 2)) == len(found)
+
+
+def test_a_task_that_fails_ends_the_transaction_that_nobody_else_may_know_of(
+    node: Node, make_topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark asks another process to abort, which knows what tasks told: where all failed, nothing."""
+    topic = make_topic()
+    context = SimpleNamespace(
+        getLocalProperty={"streaming.sql.batchId": "0", "sql.streaming.queryId": "q"}.get,
+        partitionId=lambda: 0,
+        stageId=lambda: 0,
+        attemptNumber=lambda: 0,
+    )
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "transactionalId": topic}
+    writer, elsewhere = (stream_writer(options, StructType().add("value", "string"), overwrite=False) for _ in "ab")
+    writer.__getstate__()  # as when Spark sends it to the executors
+    rows = [pa.record_batch([pa.array(["x"] * count)], names=["value"]) for count in (3, 5)]
+    writer.write(iter(rows[:1]))
+    with pytest.raises(SinkError, match="another task writes there too"):
+        writer.write(iter(rows[1:]))
+    elsewhere.abort([None, None], 0)
+    assert sink_judge.read_committed(node.bootstrap, topic, 1, timeout_s=30) == []
+    with pytest.raises(SinkError, match="by another task that failed"):
+        writer.write(iter(rows[:1]))
 
 
 def test_a_ledger_that_a_transaction_holds_is_waited_for_and_then_explained(node: Node, make_topic: TopicMaker) -> None:

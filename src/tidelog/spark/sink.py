@@ -23,7 +23,7 @@ from tidelog.client.batches import BatchSender, Written
 from tidelog.client.client import Client, TopicPartition
 from tidelog.client.consumer import Consumer
 from tidelog.client.offsets import LATEST, list_offsets
-from tidelog.client.shared_transaction import Identity
+from tidelog.client.shared_transaction import FENCED, Identity
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
 from tidelog.spark.sink_options import SinkOptions, check_columns
@@ -137,6 +137,11 @@ class _OneTransaction:
                 tasks.send_rows(batches, self._options, client, sender, tasks.spread_to_one(place.task))
                 sender.flush()
             except KafkaError as error:
+                if error.code in FENCED:
+                    raise SinkError(
+                        f"{error}: the transaction was ended before this task was done, by another task that failed "
+                        "and says why, or by another query with the same transactional id; nothing is committed"
+                    ) from error
                 if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                     raise SinkError(
                         f"{error}: another task writes there too, or the broker was killed and refuses a repetition; "
@@ -217,7 +222,13 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
             message.skipped = True
             return message
         message.ledger_topic = self._options.topic or (self._entry.topic if self._entry else "")
-        message.written = self._write_rows(iterator)
+        try:
+            message.written = self._write_rows(iterator)
+        except Exception:
+            # The process that Spark will ask to abort knows only what tasks told it, and this one tells nothing more:
+            # where all failed it could not end the transaction, which would hold back readers until its timeout.
+            self._abort([message])
+            raise
         return message
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
