@@ -18,7 +18,7 @@ hypothesis.settings.load_profile("tidelog")
 
 MARK = "TIDELOG_TEST_RUN"
 """Every process that a test starts inherits this variable, so that one which outlives the run is found."""
-ENDING_S = 10.0
+ENDING_S = 60.0
 """How long what was told to end, or lost the process it works for, may take."""
 
 

@@ -23,9 +23,9 @@ def test_the_tracker_of_a_pool_ends_with_this_process_and_is_none_of_them() -> N
 
 
 def test_a_process_that_is_about_to_end_is_waited_for() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.3)"]) as ends:
-        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as stays:
-            assert ends.pid in processes_of_this_run()
-            assert stays.pid in those_that_stay(within_s=1.5)
-            assert ends.poll() is not None or ends.pid not in processes_of_this_run()
-        assert those_that_stay().keys().isdisjoint({ends.pid, stays.pid})
+    late = "import sys, time; sys.stdin.read(); time.sleep(0.3)"
+    with subprocess.Popen([sys.executable, "-c", late], stdin=subprocess.PIPE) as ends:
+        assert ends.pid in those_that_stay(within_s=0.1)
+        assert ends.stdin is not None
+        ends.stdin.close()
+        assert ends.pid not in those_that_stay()

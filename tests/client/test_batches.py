@@ -48,7 +48,7 @@ def test_order_holds_and_nothing_is_stored_twice(faults: list[Any]) -> None:
     texts = [b"%d" % number for number in range(12)]
     with running() as cluster, Client(cluster.bootstrap) as client:
         cluster.fail(ApiKey.PRODUCE, *faults)
-        sender = BatchSender(client, new_idempotent_producer(client), delivery_timeout_ms=10_000)
+        sender = BatchSender(client, new_idempotent_producer(client), delivery_timeout_ms=60_000)
         for text in texts:
             sender.send(("t", 0), chunk(text))
         sender.flush()
@@ -64,7 +64,7 @@ def test_an_order_that_is_wrong_from_the_start_is_not_retried() -> None:
     """Somebody else writes under the same epoch: to go on would mix the two."""
     with running() as cluster, Client(cluster.bootstrap) as client:
         cluster.fail(ApiKey.PRODUCE, refusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
-        sender = BatchSender(client, PLAIN, delivery_timeout_ms=10_000)
+        sender = BatchSender(client, PLAIN, delivery_timeout_ms=60_000)
         sender.send(("t", 0), chunk(b"x"))
         with pytest.raises(KafkaError) as failure:
             sender.flush()
@@ -74,7 +74,7 @@ def test_an_order_that_is_wrong_from_the_start_is_not_retried() -> None:
 def test_giving_up_says_why() -> None:
     with running() as cluster, Client(cluster.bootstrap) as client:
         cluster.fail(ApiKey.PRODUCE, *[refusal(ErrorCode.NOT_ENOUGH_REPLICAS)] * 100)
-        sender = BatchSender(client, PLAIN, delivery_timeout_ms=300)
+        sender = BatchSender(client, PLAIN, delivery_timeout_ms=1_500)
         sender.send(("t", 0), chunk(b"x"))
         with pytest.raises(KafkaError, match="partition t-0") as failure:
             sender.flush()
@@ -83,7 +83,7 @@ def test_giving_up_says_why() -> None:
 
 def test_a_partition_that_is_not_there_is_named() -> None:
     with running(partitions=2) as cluster, Client(cluster.bootstrap) as client:
-        sender = BatchSender(client, PLAIN, delivery_timeout_ms=300)
+        sender = BatchSender(client, PLAIN, delivery_timeout_ms=60_000)
         with pytest.raises(KafkaError, match="has no partition 2: it has 2"):
             sender.send(("t", 2), chunk(b"x"))
 
@@ -91,12 +91,12 @@ def test_a_partition_that_is_not_there_is_named() -> None:
 def test_the_two_protocols_of_transactions_are_never_mixed() -> None:
     old = {int(ApiKey.PRODUCE): (3, 11)}
     with running(versions=old) as cluster, Client(cluster.bootstrap) as client:
-        sender = BatchSender(client, Identity("id", 7, 0, PROTOCOL_2), delivery_timeout_ms=300)
+        sender = BatchSender(client, Identity("id", 7, 0, PROTOCOL_2), delivery_timeout_ms=60_000)
         with pytest.raises(KafkaError, match="does not go with transactions of protocol 2"):
             sender.send(("t", 0), chunk(b"x"))
         assert cluster.of(ApiKey.PRODUCE) == []
     with running() as cluster, Client(cluster.bootstrap) as client:
-        sender = BatchSender(client, Identity("id", 7, 0, PROTOCOL_1), delivery_timeout_ms=300)
+        sender = BatchSender(client, Identity("id", 7, 0, PROTOCOL_1), delivery_timeout_ms=60_000)
         sender._sequences["t", 0] = 0  # as if the coordinator knew of the partition
         sender.send(("t", 0), chunk(b"x"))
         sender.flush()

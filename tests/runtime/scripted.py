@@ -24,7 +24,8 @@ from tidelog.wire.frames import decode_response, encode_request
 from tidelog.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
+"""How long what must happen may take on a machine that is busy with something else, too."""
 VERSIONS = {0: (3, 9), 1: (4, 12), 3: (0, 12), 18: (0, 4)}
 Script = Callable[["ScriptedNode", Event], list[Effect]]
 

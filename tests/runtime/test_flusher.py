@@ -26,7 +26,7 @@ class Outcome:
 
     def wait_for(self, count: int) -> list[tuple[int, str | None]]:
         while len(self.done) < count:
-            assert self._woken.acquire(timeout=10)
+            assert self._woken.acquire(timeout=60)
             self.flusher.collect()
         return self.done
 
@@ -52,7 +52,7 @@ class Gate:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
         self.calls.append(name)
         self.entered.release()
-        assert self.opened.wait(10)
+        assert self.opened.wait(60)
         if name in self.failing:
             raise OSError(errno.EIO, "Input/output error")
 
@@ -79,7 +79,7 @@ def test_what_waits_is_forced_once(tmp_path: Path, outcome: Outcome, gate: Gate)
     file = storage.open("a.log", create=True)
     other = storage.open("b.log", create=True)
     outcome.flusher.submit(Flush(0, storage, [file]))
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     for token in range(1, 11):
         outcome.flusher.submit(Flush(token, storage, [file, other]))
     gate.opened.set()
@@ -94,7 +94,7 @@ def test_a_failed_file_keeps_its_checkpoint_from_being_written(tmp_path: Path, o
     first = storage.open("first.log", create=True)
     gate.failing.add("bad.log")
     outcome.flusher.submit(Flush(1, storage, [first]))
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     outcome.flusher.submit(Flush(2, storage, [good], [("checkpoint", b"good")]))
     outcome.flusher.submit(Flush(3, storage, [good, bad], [("checkpoint", b"bad"), ("other", b"bad")]))
     gate.opened.set()
@@ -113,7 +113,7 @@ def test_a_merged_replacement_that_fails_fails_all_who_asked_for_it(
     storage = DirectoryStorage(str(tmp_path))
     file = storage.open("a.log", create=True)
     outcome.flusher.submit(Flush(1, storage, [file]))
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
 
     def refuse(*arguments: object, **options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -137,7 +137,7 @@ def test_a_flush_follows_what_is_renamed_or_deleted_before_its_turn(
     kept = storage.open("t-0/a.log", create=True)
     gone = storage.open("t-1/a.log", create=True)
     outcome.flusher.submit(Flush(1, storage, [kept]))
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     outcome.flusher.submit(Flush(2, storage, [kept, gone], [("t-0/checkpoint", b"1")], ["t-0", "t-1", ""]))
     storage.rename("t-0", "t-0.deleted")
     storage.delete("t-1")
@@ -153,7 +153,7 @@ def test_two_storages_do_not_wait_for_each_other(tmp_path: Path, outcome: Outcom
         storages.append(DirectoryStorage(str(tmp_path / name)))
     slow, fast = storages
     outcome.flusher.submit(Flush(1, slow, [slow.open("a.log", create=True)]))
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     outcome.flusher.submit(Flush(2, fast, [], [("checkpoint", b"x")]))
     assert outcome.wait_for(1) == [(2, None)]
     gate.opened.set()

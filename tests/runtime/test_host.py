@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
 from tests.runtime import jobs
 from tests.runtime.scripted import Client, Running, ScriptedNode, answer_metadata, running
+from tests.support.ports import free_ports
 from tidelog.effects import Effect, Flush, Halt, Reply, Send, Tell, Work
 from tidelog.events import Event, FlushDone, PeerAnswered, PeerFailed, Request, Tick, WorkDone
 from tidelog.runtime.clock import Clock
@@ -50,21 +50,20 @@ def test_work_comes_back_as_an_event(tmp_path: Path) -> None:
 
 def test_two_nodes_talk(tmp_path: Path) -> None:
     with running(tmp_path / "server") as server:
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            dead_port = nobody.getsockname()[1]
+        (dead_port,) = free_ports(1)
 
         def script(node: ScriptedNode, event: Event) -> list[Effect]:
             if isinstance(event, Tick):
                 return [
-                    Send(2, "127.0.0.1", server.port, "main", 11, 3, 9, MetadataRequest(), 5000),
-                    Send(3, "127.0.0.1", dead_port, "main", 12, 3, 9, MetadataRequest(), 5000),
+                    Send(2, "127.0.0.1", server.port, "main", 11, 3, 9, MetadataRequest(), 60_000),
+                    Send(3, "127.0.0.1", dead_port, "main", 12, 3, 9, MetadataRequest(), 60_000),
                 ]
             return []
 
         with running(tmp_path / "asking", script) as asking:
             outcomes: list[Any] = []
             while len(outcomes) < 2:
-                event = asking.node.events.get(timeout=10)
+                event = asking.node.events.get(timeout=60)
                 if isinstance(event, PeerAnswered | PeerFailed):
                     outcomes.append(event)
             answered, failed = sorted(outcomes, key=lambda event: event.peer_id)

@@ -67,7 +67,7 @@ def test_a_signal_is_a_clean_stop(tmp_path: Path, number: signal.Signals) -> Non
         with Client(port) as client:
             assert client.ask("hello") == "hello"
         child.send_signal(number)
-        _, errors = child.communicate(timeout=10)
+        _, errors = child.communicate(timeout=60)
         assert child.returncode == 0
         lines = [line.split(maxsplit=3)[2:] for line in errors.splitlines()]
         assert [words[1].split()[0] for words in lines] == ["listening", "stop-requested", "stopped"]
@@ -79,7 +79,7 @@ def test_a_second_signal_ends_it_on_the_spot(tmp_path: Path) -> None:
         with Client(port) as client:
             assert client.ask("still here") == "still here"
         child.send_signal(signal.SIGTERM)
-        _, errors = child.communicate(timeout=10)
+        _, errors = child.communicate(timeout=60)
         assert child.returncode == 128 + signal.SIGTERM
         assert "killed" in errors
 

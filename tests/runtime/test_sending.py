@@ -29,7 +29,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         receiving = socket.socket()
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
-        receiving.settimeout(10)
+        receiving.settimeout(60)
         receiving.connect(server.getsockname())
         sending_side, _ = server.accept()
     sending_side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
@@ -54,7 +54,7 @@ def pump(sender: Sender, receiving: socket.socket, expected_bytes: int) -> bytes
     reader.start()
     while not sender.send():
         assert reader.is_alive() or not sender.queued_bytes
-    reader.join(10)
+    reader.join(60)
     return bytes(received)
 
 

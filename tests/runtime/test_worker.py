@@ -35,14 +35,14 @@ class Bench:
         self.worker.submit(Work(token, self.storage, job, arguments))
 
     def wait_for(self, count: int) -> list[tuple[int, Any, str | None]]:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(self.done) < count:
             assert time.monotonic() < deadline
             self.loop.turn(100)
         return self.done
 
     def turn_until_helper_is_gone(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.worker.pid is not None:
             assert time.monotonic() < deadline
             self.loop.turn(100)
@@ -136,7 +136,7 @@ def test_an_idle_helper_is_ended_and_started_again(tmp_path: Path) -> None:
 
 def test_stopping_ends_the_helper_in_the_middle_of_a_job(bench: Bench) -> None:
     bench.run(1, jobs.wait_for_file, "never")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not bench.storage.exists("never.pid"):
         assert time.monotonic() < deadline
         bench.loop.turn(10)
@@ -160,9 +160,9 @@ while not bench.storage.exists("never.pid"):
 os.kill(os.getpid(), signal.SIGKILL)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False, timeout=30).returncode == -9
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False, timeout=120).returncode == -9
     pid = int((tmp_path / "never.pid").read_bytes())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _runs(pid):
         assert time.monotonic() < deadline
         time.sleep(0.005)

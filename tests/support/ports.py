@@ -7,6 +7,8 @@ import socket
 
 LOWEST, HIGHEST = 20_000, 32_000
 """Below the range the kernel draws the ports of outgoing connections from, so no client takes one in between."""
+_given: set[int] = set()
+"""What this process was given before: somebody may not listen there yet, or not again yet."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -17,13 +19,18 @@ def free_ports(count: int) -> list[int]:
         while len(held) < count:
             candidate = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port = chooser.randint(LOWEST, HIGHEST)
             try:
-                candidate.bind(("127.0.0.1", chooser.randint(LOWEST, HIGHEST)))
+                if port in _given and len(_given) < (HIGHEST - LOWEST) // 2:
+                    raise OSError(f"port {port} was given before")
+                candidate.bind(("127.0.0.1", port))
             except OSError:
                 candidate.close()
             else:
                 held.append(candidate)
-        return [each.getsockname()[1] for each in held]
+        found = [each.getsockname()[1] for each in held]
+        _given.update(found)
+        return found
     finally:
         for each in held:
             each.close()
