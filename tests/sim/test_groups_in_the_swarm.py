@@ -8,19 +8,28 @@ from tidelog.sim import mutants
 from tidelog.sim.checkers import ALL
 from tidelog.sim.committing import GroupNotes
 from tidelog.sim.mutants.coordination_workloads import sleepy_members
+from tidelog.sim.sharing import COOPERATIVE, RANGE, share, subscription_of
 from tidelog.sim.swarm import _Run
-from tidelog.sim.work_shape import CLASSIC, CONSUMER
+from tidelog.sim.work_shape import CLASSIC, CONSUMER, MemberShape
 
 
-def protocols(seed: int) -> set[str]:
+def members(seed: int) -> tuple[MemberShape, ...]:
     work = sleepy_members(seed).work
     assert work is not None
-    return {one.protocol for one in work.members}
+    return work.members
 
 
-@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-def test_members_share_the_partitions_and_take_over_from_each_other(protocol: str) -> None:
-    seed = next(one for one in range(300_000, 300_100) if protocols(one) == {protocol})
+@pytest.mark.parametrize(
+    ("protocol", "is_cooperative"), [(CLASSIC, False), (CLASSIC, True), (CONSUMER, False)], ids=str
+)
+def test_members_share_the_partitions_and_take_over_from_each_other(protocol: str, is_cooperative: bool) -> None:
+    """Some of them static, under the same name from life to life."""
+    seed = next(
+        one
+        for one in range(300_000, 300_500)
+        if {(shape.protocol, shape.is_cooperative) for shape in members(one)} == {(protocol, is_cooperative)}
+        and any(shape.is_static for shape in members(one))
+    )
     run = _Run(sleepy_members(seed), ALL)
     assert not run.play().finding
     assert run._work is not None
@@ -28,11 +37,47 @@ def test_members_share_the_partitions_and_take_over_from_each_other(protocol: st
         assert len({generation for generation, _ in notes.owners}) >= 3
         assert len(set(notes.owners.values())) >= 2
         assert min(notes.acknowledged.values()) > 0
+    static = next(one for one in run._work.members if one.shape.is_static)
+    assert static._lives >= 2
+    assert static.name in {who for notes in run._work.groups.values() for who in notes.owners.values()}
 
 
-def test_a_quick_bug_of_groups_is_found() -> None:
-    hunt = mutants.hunt(mutants.ALL["offsets-expired-too-early"], range(300_000, 300_006))
+@pytest.mark.parametrize(
+    ("name", "checker"),
+    [
+        ("offsets-expired-too-early", "OffsetCommitsStay"),
+        ("given-before-given-up", "OneOwnerAPartition"),
+        ("deleted-offsets-left-behind", "DeletedGroupsStayGone"),
+    ],
+)
+def test_a_quick_bug_of_groups_is_found(name: str, checker: str) -> None:
+    hunt = mutants.hunt(mutants.ALL[name], range(300_000, 300_008))
     assert hunt.is_proven, hunt.complaint
+    assert hunt.checker == checker
+
+
+def test_a_cooperative_partition_moves_only_when_it_was_given_up() -> None:
+    before = {"a": subscription_of([0, 1], 4), "b": subscription_of([], -1)}
+    assert share(COOPERATIVE, before, 0) == {"a": [0], "b": []}
+    given_up = {"a": subscription_of([0], 5), "b": subscription_of([], 5)}
+    assert share(COOPERATIVE, given_up, 1) == {"a": [0], "b": [1]}
+    assert share(RANGE, before, 0) == {"a": [0], "b": [1]}
+    stale = {"a": subscription_of([0, 1], 4), "b": subscription_of([1], 5)}
+    assert share(COOPERATIVE, stale, 0) == {"a": [0], "b": [1]}
+
+
+def test_a_partition_that_is_given_while_its_owner_is_heard_of_is_noted() -> None:
+    notes = GroupNotes("g")
+    notes.holds(0, "a", 2_000)
+    notes.takes(0, "a", 1_000)
+    notes.takes(0, "b", 2_000)
+    notes.takes(1, "b", 1_000)
+    assert not notes.two_owners
+    notes.takes(0, "b", 1_999)
+    assert len(notes.two_owners) == 1
+    notes.gives_up(0, "a")
+    notes.takes(0, "b", 1_000)
+    assert len(notes.two_owners) == 1
 
 
 def test_a_partition_with_two_owners_in_a_generation_is_noted() -> None:

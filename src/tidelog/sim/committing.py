@@ -29,11 +29,19 @@ IsCoordinator = Callable[[int, str], bool]
 class GroupNotes:
     """What clients of one group were told, all together."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, has_true_clocks: bool = True) -> None:
         self.name = name
+        self._has_true_clocks = has_true_clocks
+        """Where a coordinator's clock is set, sessions end when they should not."""
         self.owners: dict[tuple[int, int], str] = {}
         """Who has a partition of the ledger in a generation, or member epoch."""
         self.two_owners: list[str] = []
+        self._held: dict[int, dict[str, int]] = {}
+        """By partition: who reads it, and until when nobody else can have it. A member is taken out when it is silent
+        for its session, or has not given up or joined again what it was told to within its rebalance timeout.
+        """
+        self.misplaced: list[str] = []
+        """Static members that came back and did not find their place as they had left it."""
         self.acknowledged: dict[int, int] = {}
         """By partition: the highest offset whose commit was answered well."""
         self.lost: list[str] = []
@@ -42,13 +50,30 @@ class GroupNotes:
         """By partition: the offsets that somebody read before they were committed."""
         self.read_to: dict[int, int] = {}
 
-    def owns(self, generation: int, index: int, member_id: str) -> None:
+    def owns(self, generation: int, index: int, who: str) -> None:
         """A member was told that a partition is its own."""
-        known = self.owners.setdefault((generation, index), member_id)
-        if known != member_id:
+        known = self.owners.setdefault((generation, index), who)
+        if known != who:
             self.two_owners.append(
-                f"{LEDGER}-{index} belongs to {known} and to {member_id} in generation {generation} of {self.name}"
+                f"{LEDGER}-{index} belongs to {known} and to {who} in generation {generation} of {self.name}"
             )
+
+    def takes(self, index: int, who: str, now_ms: int) -> None:
+        """A member begins to read a partition: nobody else may still have it."""
+        for other, until_ms in self._held.get(index, {}).items():
+            if other != who and now_ms < until_ms and self._has_true_clocks:
+                self.two_owners.append(
+                    f"{LEDGER}-{index} was given to {who} of {self.name} at {now_ms}, while {other} reads it"
+                    f" and was heard of less than a session before"
+                )
+
+    def holds(self, index: int, who: str, until_ms: int) -> None:
+        """A member that reads a partition was heard of."""
+        self._held.setdefault(index, {})[who] = until_ms
+
+    def gives_up(self, index: int, who: str) -> None:
+        """A member reads a partition no more."""
+        self._held.get(index, {}).pop(who, None)
 
 
 class Committer(PartitionReader):
@@ -61,7 +86,15 @@ class Committer(PartitionReader):
         self._is_coordinator = is_coordinator
 
     def committing(
-        self, notes: GroupNotes, index: int, offset: int, generation: int = -1, member_id: str = "", tries: int = 20
+        self,
+        notes: GroupNotes,
+        index: int,
+        offset: int,
+        generation: int = -1,
+        member_id: str = "",
+        instance_id: str | None = None,
+        *,
+        tries: int = 20,
     ) -> Script:
         """Commit an offset; what that was answered with."""
         partition = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
@@ -69,6 +102,7 @@ class Committer(PartitionReader):
             group_id=notes.name,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
+            group_instance_id=instance_id,
             topics=[OffsetCommitRequestTopic(name=LEDGER, partitions=[partition])],
         )
         code, _ = yield from self.asking_coordinator(

@@ -1,10 +1,11 @@
 """Members of groups in a simulated cluster: they join, read, commit, fall asleep, leave and die, in both protocols.
 
-    classic    JoinGroup, SyncGroup, Heartbeat; the first among them shares out the partitions
+    classic    JoinGroup, SyncGroup, Heartbeat; the first among them shares out the partitions, eagerly or cooperatively
     consumer   ConsumerGroupHeartbeat; the coordinator shares them out (KIP-848)
 
 One that wakes up commits first, as an application does that had been at work on what it read: its generation may be
-over by then, and others may have read further.
+over by then, and others may have read further. A static one comes back under its own name, and now and then somebody
+who still has its former id commits (KIP-345).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from tidelog.errors import ErrorCode
 from tidelog.sim.committing import Committer, GroupNotes, IsCoordinator
 from tidelog.sim.reading import end_of, records_of
 from tidelog.sim.scripted import GROUP, RETRY_MS, Script
-from tidelog.sim.work_shape import CLASSIC, LEDGER, LEDGER_PARTITIONS, MemberShape
+from tidelog.sim.sharing import COOPERATIVE, RANGE, decode_share, encode_share, share, subscription_of
+from tidelog.sim.work_shape import CLASSIC, LEDGER, MemberShape
 from tidelog.sim.world import World
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.consumer_group_heartbeat import (
@@ -28,11 +30,13 @@ from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestP
 from tidelog.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tidelog.wire.records.consumer_protocol_subscription import ConsumerProtocolSubscription
-from tidelog.wire.stored import encode_versioned
 
 SESSION_MS = 2_000
+"""Of classic members; those of KIP-848 have a little longer (`work_shape.SETTINGS`)."""
 REBALANCE_MS = 2_500
+PROMPT_MS = 1_000
+"""An answer that took longer may be about what was the case before somebody else was taken out, or came."""
+LEAVE_STATIC_EPOCH = -2
 MOODS = 24
 """Of so many polls one ends in sleep, one in death and one in leaving."""
 
@@ -59,20 +63,31 @@ class Member(Committer):
         self._positions: dict[int, int] = {}
         """By partition that is its own: where it reads on."""
         self._committed: dict[int, int] = {}
+        self._instance_id = shape.name if shape.is_static else None
+        self._place: tuple[int, frozenset[int]] = (-1, frozenset())
+        """Of a static member: the generation that it was last in, and what it had there."""
+        self._former_id = ""
         self.play(self._life())
 
     @property
     def _is_classic(self) -> bool:
         return self.shape.protocol == CLASSIC
 
+    @property
+    def _who(self) -> str:
+        """By what others know it in a generation: a static member may have several ids."""
+        return self._instance_id or self._member_id
+
     def _life(self) -> Script:
         yield from self._beginning()
         yield from self.sleeping(self.shape.begins_ms)
         while True:
             self._lives += 1
+            self._former_id = self._member_id
             self._member_id = "" if self._is_classic else f"{self.name}-{self._lives}"
             yield from self._living()
             self._drop()
+            self._generation = -1
             yield from self.sleeping(300 + self.chance.below(2_000))
 
     def _beginning(self) -> Script:
@@ -91,6 +106,8 @@ class Member(Committer):
         is_in = yield from joining()
         if not is_in:
             return
+        if self.shape.is_static and self._former_id and self.chance.below(2):
+            yield from self._haunting()
         while True:
             is_in = yield from self._polling()
             is_in = is_in and (yield from self._beating())
@@ -107,9 +124,21 @@ class Member(Committer):
             yield from self.sleeping(self.shape.poll_ms)
 
     def _drop(self) -> None:
-        self._generation = -1
+        """It reads nothing any more."""
+        for index in self._positions:
+            self.notes.gives_up(index, self._who)
         self._positions.clear()
         self._committed.clear()
+
+    def _haunting(self) -> Script:
+        """Somebody who was thought dead commits under the id that this static member had before."""
+        code = yield from self.committing(
+            self.notes, 0, 0, self._generation, self._former_id, self._instance_id, tries=1
+        )
+        if code is ErrorCode.NONE:
+            self.notes.misplaced.append(
+                f"{self._former_id} of {self._who} may commit, though {self._member_id} has taken its place"
+            )
 
     # --- reading ---
 
@@ -118,7 +147,7 @@ class Member(Committer):
         for index, position in list(self._positions.items()):
             if position > self._committed.get(index, -1):
                 code = yield from self.committing(
-                    self.notes, index, position, self._generation, self._member_id, tries=10
+                    self.notes, index, position, self._generation, self._member_id, self._instance_id, tries=10
                 )
                 if code is ErrorCode.NONE:
                     self._committed[index] = position
@@ -134,13 +163,16 @@ class Member(Committer):
                 self._positions[index] = end_of(found[0], position)
         return True
 
-    def _owning(self, indexes: Sequence[int]) -> Script:
+    def _owning(self, indexes: Sequence[int], *, is_prompt: bool) -> Script:
         """Take partitions over where those before have left off; whether that could be found out."""
         for index in [one for one in self._positions if one not in indexes]:
+            self.notes.gives_up(index, self._who)
             del self._positions[index]
             self._committed.pop(index, None)
         for index in indexes:
-            self.notes.owns(self._generation, index, self._member_id)
+            self.notes.owns(self._generation, index, self._who)
+            if is_prompt and index not in self._positions:
+                self.notes.takes(index, self._who, self.world.now_ms)
         for index in indexes:
             if index in self._positions:
                 continue
@@ -154,52 +186,77 @@ class Member(Committer):
     # --- the classic protocol ---
 
     def _joining_classic(self) -> Script:
-        subscription = encode_versioned(ConsumerProtocolSubscription(topics=[LEDGER]), 1)
+        """Cooperatively it reads on while it joins, gives up what it has no more, and joins again to say so."""
+        is_cooperative = self.shape.is_cooperative
         while True:
+            if not is_cooperative:
+                self._drop()
             request = JoinGroupRequest(
                 group_id=self.shape.group,
                 session_timeout_ms=SESSION_MS,
                 rebalance_timeout_ms=REBALANCE_MS,
                 member_id=self._member_id,
+                group_instance_id=self._instance_id,
                 protocol_type="consumer",
-                protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
+                protocols=[
+                    JoinGroupRequestProtocol(
+                        name=COOPERATIVE if is_cooperative else RANGE,
+                        metadata=subscription_of(self._positions, self._generation),
+                    )
+                ],
             )
-            code, joined = yield from self._asking(ApiKey.JOIN_GROUP, 5, request, patience_ms=8_000)
+            version = 9 if self.shape.is_static else 5
+            code, joined = yield from self._asking(ApiKey.JOIN_GROUP, version, request, patience_ms=8_000)
             if code is ErrorCode.MEMBER_ID_REQUIRED:
                 self._member_id = joined.member_id
                 continue
             if code is not ErrorCode.NONE:
                 return False
             self._member_id, self._generation = joined.member_id, joined.generation_id
+            asked_ms = self.world.now_ms
             code, synced = yield from self._asking(ApiKey.SYNC_GROUP, 3, self._sync(joined), patience_ms=8_000)
             if code is ErrorCode.REBALANCE_IN_PROGRESS:
                 continue
             if code is not ErrorCode.NONE:
                 return False
-            self._positions.clear()
-            self._committed.clear()
-            is_known = yield from self._owning(list(synced.assignment))
+            given = decode_share(synced.assignment)
+            self._look_at_place(given)
+            is_revoked = any(index not in given for index in self._positions)
+            if is_revoked:
+                is_in = yield from self._polling()  # commit before somebody else takes over
+                if not is_in:
+                    return False
+            is_known = yield from self._owning(given, is_prompt=self._is_prompt(asked_ms))
+            if is_revoked and is_known:
+                continue
             return is_known
 
+    def _look_at_place(self, given: Sequence[int]) -> None:
+        """A static member has one share in a generation, whatever its id is; at an epoch it may get more."""
+        generation, before = self._place
+        self._place = (self._generation, frozenset(given))
+        is_same = before == frozenset(given) if self._is_classic else before <= frozenset(given)
+        if self.shape.is_static and generation == self._generation and not is_same:
+            self.notes.misplaced.append(
+                f"{self._who} of {self.notes.name} had {sorted(before)} in generation {generation}, came back and"
+                f" was given {sorted(given)}"
+            )
+
     def _sync(self, joined: Any) -> SyncGroupRequest:
-        """With everybody's share, a byte a partition, when this member is the one to say."""
+        """With everybody's share when this member is the one to say."""
         shares = []
-        if joined.leader == self._member_id:
-            ids = sorted(one.member_id for one in joined.members)
-            first = self.chance.below(len(ids))
+        if joined.leader == self._member_id and not joined.skip_assignment:
+            metadata = {one.member_id: bytes(one.metadata) for one in joined.members}
+            found = share(joined.protocol_name, metadata, self.chance.below(len(metadata)))
             shares = [
-                SyncGroupRequestAssignment(
-                    member_id=member_id,
-                    assignment=bytes(
-                        index for index in range(LEDGER_PARTITIONS) if (index + first) % len(ids) == number
-                    ),
-                )
-                for number, member_id in enumerate(ids)
+                SyncGroupRequestAssignment(member_id=member_id, assignment=encode_share(indexes))
+                for member_id, indexes in found.items()
             ]
         return SyncGroupRequest(
             group_id=self.shape.group,
             generation_id=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             assignments=shares,
         )
 
@@ -216,33 +273,61 @@ class Member(Committer):
         )
         return found
 
+    def _is_prompt(self, asked_ms: int) -> bool:
+        """Whether an answer tells how things are: it came soon, and from whoever coordinates the group now."""
+        node_id = self._coordinators.get((GROUP, self.shape.group), -1)
+        return self.world.now_ms - asked_ms < PROMPT_MS and self._is_coordinator(node_id, self.shape.group)
+
+    def _heard(self, asked_ms: int) -> None:
+        """The coordinator knows that it lives: what it has is its own for a session from then."""
+        if self._is_prompt(asked_ms):
+            for index in self._positions:
+                self.notes.holds(index, self._who, asked_ms + SESSION_MS)
+
     def _beating(self) -> Script:
         """Tell that it lives; whether it is still a member."""
         if not self._is_classic:
             is_in = yield from self._beating_consumer()
             return is_in
-        request = HeartbeatRequest(group_id=self.shape.group, generation_id=self._generation, member_id=self._member_id)
+        request = HeartbeatRequest(
+            group_id=self.shape.group,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance_id,
+        )
+        asked_ms = self.world.now_ms
         code, _ = yield from self._asking(ApiKey.HEARTBEAT, 3, request)
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             is_in = yield from self._polling()
             return is_in and (yield from self._joining_classic())
+        if code is ErrorCode.NONE:
+            self._heard(asked_ms)
         return code is ErrorCode.NONE
 
     def _leaving(self) -> Script:
+        """A static member of the classic protocol goes without a word; one of KIP-848 says that it will be back."""
+        had = frozenset(self._positions)
+        self._drop()
+        if self._is_classic and self.shape.is_static:
+            return
         if self._is_classic:
             identity = MemberIdentity(member_id=self._member_id)
             request = LeaveGroupRequest(group_id=self.shape.group, members=[identity])
             yield from self._asking(ApiKey.LEAVE_GROUP, 3, request, tries=3)
         else:
-            self._generation = -1
-            yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(()), tries=3)
+            epoch, self._generation = self._generation, LEAVE_STATIC_EPOCH if self.shape.is_static else -1
+            code, _ = yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(()), tries=3)
+            self._place = (epoch if code is ErrorCode.NONE else -1, had)
 
     # --- the consumer protocol ---
 
     def _beat(self, owned: Sequence[int] | None) -> ConsumerGroupHeartbeatRequest:
         """What it has is said when that has changed; all else when it joins."""
         request = ConsumerGroupHeartbeatRequest(
-            group_id=self.shape.group, member_id=self._member_id, member_epoch=self._generation
+            group_id=self.shape.group,
+            member_id=self._member_id,
+            member_epoch=self._generation,
+            instance_id=self._instance_id,
         )
         if self._generation == 0:
             request.subscribed_topic_names = [LEDGER]
@@ -272,19 +357,24 @@ class Member(Committer):
                 yield from self.sleeping(RETRY_MS)
 
     def _beating_consumer(self, owned: Sequence[int] | None = None) -> Script:
+        is_joining = self._generation == 0
+        asked_ms = self.world.now_ms
         code, answer = yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(owned))
         if code is not ErrorCode.NONE:
             return False
         self._generation = answer.member_epoch
         if answer.assignment is None:
+            self._heard(asked_ms)
             return True
         given = [index for one in answer.assignment.topic_partitions for index in one.partitions]
+        if is_joining:
+            self._look_at_place(given)
         revoked = [index for index in self._positions if index not in given]
         if revoked:
             is_in = yield from self._polling()  # commit before somebody else takes over
             if not is_in:
                 return False
-        is_known = yield from self._owning(given)
+        is_known = yield from self._owning(given, is_prompt=self._is_prompt(asked_ms))
         if not is_known:
             return False
         is_in = yield from self._beating_consumer(owned=given)

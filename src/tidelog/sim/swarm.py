@@ -100,7 +100,10 @@ class _Run:
         self._wishes = Wishes(self._history)
         self._scribe = Scribe(self._cluster)
         self._history.deleted_to = self._scribe.deleted_to
-        self._work = self._history.work = None if shape.work is None else Work(self._cluster, shape.work)
+        if shape.work is not None:
+            has_true_clocks = all(fault.kind != "clock" for fault in shape.faults)
+            self._history.work = Work(self._cluster, shape.work, has_true_clocks=has_true_clocks)
+        self._work = self._history.work
         self._next_numbers: dict[str, int] = {}
         self._told = 0
         self._is_sending = True

@@ -6,6 +6,7 @@ from tidelog.coordination.coordinator import partition_for
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.committing import Committer, GroupNotes, IdleCommitter
+from tidelog.sim.forgetting import BRIEF, Forgetful
 from tidelog.sim.keyed import KeyedWriter
 from tidelog.sim.members import Member
 from tidelog.sim.producer import Producer, ProducerSettings
@@ -46,9 +47,11 @@ class Auditor(Committer):
 class Work:
     """The clients of a history that has groups and transactions."""
 
-    def __init__(self, cluster: SimulatedCluster, shape: WorkShape) -> None:
+    def __init__(self, cluster: SimulatedCluster, shape: WorkShape, *, has_true_clocks: bool) -> None:
         self.cluster = cluster
         self.shape = shape
+        self._has_true_clocks = has_true_clocks
+        """Whether nobody sets the clock of a node."""
         self.identities: dict[str, Identity] = {}
         self.transactors: list[Transactor] = []
         self.groups: dict[str, GroupNotes] = {}
@@ -56,8 +59,10 @@ class Work:
         self.readers: list[Reader] = []
         self.auditor: Auditor | None = None
         self.idle: IdleCommitter | None = None
+        self.forgetful: Forgetful | None = None
         self.writer: KeyedWriter | None = None
-        self._audited = 0
+        self._awaited = "offsets are not found out"
+        """What the last audit waits for; "" when it is over."""
         self._last_audit: Committer | None = None
         self._is_ending = False
 
@@ -84,7 +89,8 @@ class Work:
             identity = self.identities.setdefault(one.transactional_id, Identity(one.transactional_id))
             self.transactors.append(Transactor(world, brokers, one, identity, self.is_coordinator))
         for member in self.shape.members:
-            notes = self.groups.setdefault(member.group, GroupNotes(member.group))
+            notes = GroupNotes(member.group, has_true_clocks=self._has_true_clocks)
+            notes = self.groups.setdefault(member.group, notes)
             self.members.append(Member(world, brokers, member, notes, self.is_coordinator))
         for number, (topic, index) in enumerate(self.shape.partitions):
             if topic in (LEDGER, COPY):
@@ -94,6 +100,8 @@ class Work:
         if self.readers:
             self.readers.append(Reader(world, "dirty", brokers, draw, LEDGER, 0, is_committed=False))
             self.idle = IdleCommitter(world, "idle", brokers, draw, self.is_coordinator)
+        if self.members:
+            self.forgetful = Forgetful(world, "forgetful", brokers, draw, self.is_coordinator)
         if any(one.transforms for one in self.shape.transactors):
             self.auditor = Auditor(self, "auditor")
         if self.shape.state_delivery_ms:
@@ -108,6 +116,8 @@ class Work:
             transactor.is_ending = True
         for member in self.members:
             member.is_ending = True
+        if self.forgetful is not None:
+            self.forgetful.is_ending = True
         if self.writer is not None:
             self.writer.is_sending = False
 
@@ -163,10 +173,14 @@ class Work:
             brokers, draw = self.cluster.brokers, self.shape.draw
             self._last_audit = Committer(self.cluster.world, "audit", brokers, draw, self.is_coordinator)
             self._last_audit.play(self._auditing(self._last_audit, wanted))
-        return "" if self._audited >= len(wanted) else "offsets are not found out"
+        return self._awaited
 
     def _auditing(self, audit: Committer, wanted: list[tuple[GroupNotes, int]]) -> Script:
         for notes, index in wanted:
             while (yield from audit.finding(notes, index)) is None:
                 yield from audit.sleeping(100)
-            self._audited += 1
+        if self.forgetful is not None and self.forgetful.has_left and self._has_true_clocks:
+            self._awaited = f"the offset of {BRIEF} does not expire"
+            while (yield from audit.finding(GroupNotes(BRIEF), 0)) != -1:
+                yield from audit.sleeping(500)
+        self._awaited = ""

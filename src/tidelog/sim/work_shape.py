@@ -71,6 +71,10 @@ class MemberShape:
     is_first: bool
     begins_ms: int
     poll_ms: int
+    is_cooperative: bool = False
+    """Of the classic protocol: keeps what it has while the group is rebalanced (KIP-429)."""
+    is_static: bool = False
+    """Has a name that stays the same from life to life (KIP-345)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +202,11 @@ def _draw_transactors(chance: Chance) -> tuple[TransactorShape, ...]:
 
 
 def _draw_members(chance: Chance) -> tuple[MemberShape, ...]:
-    """A group or two, each of one protocol."""
+    """A group or two, each of one protocol; one member of three is static."""
     found: list[MemberShape] = []
     for number in range(1 + chance.below(2)):
         protocol = _pick(chance, (CLASSIC, CONSUMER))
+        is_cooperative = protocol == CLASSIC and chance.below(2) == 0
         found += [
             MemberShape(
                 f"g{number}-m{member}",
@@ -211,6 +216,8 @@ def _draw_members(chance: Chance) -> tuple[MemberShape, ...]:
                 member == 0,
                 chance.below(3_000),
                 200 + chance.below(300),
+                is_cooperative,
+                chance.below(3) == 0,
             )
             for member in range(2 + chance.below(2))
         ]

@@ -14,9 +14,11 @@ from tidelog.sim.checkers.clients import (
 )
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
 from tidelog.sim.checkers.groups import (
+    DeletedGroupsStayGone,
     GroupsPassNothingOver,
     OffsetCommitsStay,
     OneOwnerAPartition,
+    StaticMembersKeepTheirPlace,
 )
 from tidelog.sim.checkers.joining import JoinersHaveCaughtUp, LeadersCountOnTheIsr, ProposalsAreForThePresent
 from tidelog.sim.checkers.metadata import (
@@ -87,6 +89,8 @@ ALL: tuple[type[Checker], ...] = (
     ExactlyOnceTransform,
     OffsetCommitsStay,
     OneOwnerAPartition,
+    StaticMembersKeepTheirPlace,
+    DeletedGroupsStayGone,
     GroupsPassNothingOver,
     LastValuesStay,
     CleanedLogsStayInOrder,

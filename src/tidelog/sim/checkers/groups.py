@@ -1,4 +1,4 @@
-"""Groups: that committed offsets stay, that partitions have one owner, that nothing is passed over."""
+"""Groups: committed offsets stay, deleted ones do not, partitions have one owner, and nothing is passed over."""
 
 from __future__ import annotations
 
@@ -18,12 +18,31 @@ class OffsetCommitsStay(WorkChecker):
 
 
 class OneOwnerAPartition(WorkChecker):
-    """In a generation of a group, or at a member epoch, no partition is given to two members."""
+    """In a generation of a group, or at a member epoch, no partition is given to two members; and it is given to one
+    only when whoever had it has given it up, or was not heard of for a session.
+    """
 
     def look(self, work: Work) -> None:
         for notes in work.groups.values():
             if notes.two_owners:
                 raise self.violated(notes.two_owners[0])
+
+
+class StaticMembersKeepTheirPlace(WorkChecker):
+    """A static member that is back in the same generation has what it had, and whoever has its former id is fenced."""
+
+    def look(self, work: Work) -> None:
+        for notes in work.groups.values():
+            if notes.misplaced:
+                raise self.violated(notes.misplaced[0])
+
+
+class DeletedGroupsStayGone(WorkChecker):
+    """The offsets of a group that was deleted do not come back."""
+
+    def look(self, work: Work) -> None:
+        if work.forgetful is not None and work.forgetful.returned:
+            raise self.violated(work.forgetful.returned[0])
 
 
 class GroupsPassNothingOver(WorkChecker):

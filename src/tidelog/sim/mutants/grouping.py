@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidelog.errors import ErrorCode
-from tidelog.groups.classic.group import ClassicGroup
+from tidelog.groups import commits
+from tidelog.groups.classic import rebalance, sync
+from tidelog.groups.classic.group import ClassicGroup, State
+from tidelog.groups.classic.member import Member
+from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.expiry import MINUTE_MS, Expiry
 from tidelog.groups.offsets import CommittedOffset
@@ -54,6 +58,45 @@ def _answered_before_committed(original: Original, hit: Hit) -> Original:
     return write
 
 
+def _told_before_committed(original: Original, hit: Hit) -> Original:
+    def store(state: GroupsState, group: ClassicGroup, leader: Member, assignments: dict[str, bytes]) -> None:
+        original(state, group, leader, assignments)
+        if group.state is State.COMPLETING_REBALANCE:
+            hit()
+            rebalance.propagate(state, group, assignments)
+
+    return store
+
+
+def _given_before_given_up(original: Original, hit: Hit) -> Original:
+    def is_owned(self: Plan, *partition: Any) -> bool:
+        if original(self, *partition):
+            hit()
+        return False
+
+    return is_owned
+
+
+def _place_not_kept(original: Original, hit: Hit) -> Original:
+    def replace_static(self: ClassicGroup, instance_id: str, member_id: str) -> Member:
+        member: Member = original(self, instance_id, member_id)
+        if member.assignment:
+            hit()
+            member.assignment = b""
+        return member
+
+    return replace_static
+
+
+def _offsets_left_behind(original: Original, hit: Hit) -> Original:
+    def tombstones_of(state: GroupsState, group_id: str) -> list[Any]:
+        if original(state, group_id):
+            hit()
+        return []
+
+    return tombstones_of
+
+
 MUTANTS = (
     Mutant(
         "generation-not-checked",
@@ -75,5 +118,29 @@ MUTANTS = (
         "a commit is answered before other replicas have it",
         [(GroupsState, "write", _answered_before_committed)],
         restless_groups,
+    ),
+    Mutant(
+        "assignment-told-early",
+        "members are told their share before it is committed: another coordinator has the generation anew",
+        [(sync, "_store", _told_before_committed)],
+        restless_groups,
+    ),
+    Mutant(
+        "given-before-given-up",
+        "a partition is given to a member while another still has it (against KIP-848)",
+        [(Plan, "is_owned", _given_before_given_up)],
+        sleepy_members,
+    ),
+    Mutant(
+        "static-place-not-kept",
+        "a static member that comes back finds its place, and nothing in it (against KIP-345)",
+        [(ClassicGroup, "replace_static", _place_not_kept)],
+        sleepy_members,
+    ),
+    Mutant(
+        "deleted-offsets-left-behind",
+        "a group is deleted without its offsets",
+        [(commits, "tombstones_of", _offsets_left_behind)],
+        sleepy_members,
     ),
 )
