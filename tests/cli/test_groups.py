@@ -102,6 +102,34 @@ def test_offsets_are_moved_only_when_told_to(
     assert ask("describe", "moved")[0]["partitions"][0]["committed"] == expected
 
 
+@pytest.mark.parametrize(
+    ("how", "warning"),
+    [
+        (("--to-offset", 100), "{}-0: offset 100 is beyond its end: 7 is taken"),
+        (("--shift-by", -20), "{}-0: offset -17 is before its start: 0 is taken"),
+        (("--to-time", "2200-01-01T00:00:00Z"), "{}-0 has no record of that time or later: its end, 7, is taken"),
+        (("--to-offset", 7), ""),
+        (("--to-earliest",), ""),
+    ],
+    ids=str,
+)
+def test_it_is_said_where_an_offset_is_not_what_was_asked_for(
+    node: TidelogNode, tidelog: Tidelog, how: tuple[object, ...], warning: str
+) -> None:
+    topic = "warned"
+    if tidelog("topics", "create", topic, "--bootstrap", node.bootstrap).code == 0:
+        lines = b"".join(b"%d\n" % number for number in range(7))
+        assert tidelog("produce", topic, "--bootstrap", node.bootstrap, stdin=lines).code == 0
+        with Client(node.bootstrap) as client:
+            commit_offsets(client, topic, {(topic, 0): 3})
+    expected = [warning.format(topic)] if warning else []
+    words = ("groups", "reset-offsets", topic, "--topic", topic, *how, "--bootstrap", node.bootstrap)
+    outcome = tidelog(*words)
+    assert outcome.code == 0
+    assert outcome.err == "".join(f"tidelog groups reset-offsets: {line}\n" for line in expected)
+    assert json.loads(tidelog(*words, "--json").out)["warnings"] == expected
+
+
 def test_a_new_group_may_begin_where_it_is_told(group: str, ask: Any) -> None:
     rows = ask("reset-offsets", f"{group}-new", "--topic", group, "--to-latest", "--execute")["offsets"]
     assert [(row["partition"], row["from"], row["to"]) for row in rows] == [(0, None, 7), (1, None, 0)]

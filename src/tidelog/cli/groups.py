@@ -219,7 +219,9 @@ def _reset(arguments: argparse.Namespace) -> int:
                 f"group {arguments.group} has {len(view.members)} members; stop them before its offsets are moved",
             )
         committed = {where: one.offset for where, one in groups.committed_offsets(client, arguments.group).items()}
-        targets = _targets(client, arguments, committed)
+        targets, warnings = _targets(client, arguments, committed)
+        for warning in warnings:
+            print(f"tidelog groups reset-offsets: {warning}", file=sys.stderr)
         if arguments.execute and targets:
             groups.commit_offsets(client, arguments.group, targets)
     rows = [
@@ -227,7 +229,8 @@ def _reset(arguments: argparse.Namespace) -> int:
         for (topic, partition), offset in sorted(targets.items())
     ]
     if arguments.json:
-        print_json({"group": arguments.group, "executed": bool(arguments.execute), "offsets": rows})
+        executed = bool(arguments.execute)
+        print_json({"group": arguments.group, "executed": executed, "offsets": rows, "warnings": warnings})
         return Exit.OK
     print("\n".join(table(["topic", "partition", "from", "to"], [list(row.values()) for row in rows])))
     if not arguments.execute:
@@ -237,8 +240,10 @@ def _reset(arguments: argparse.Namespace) -> int:
 
 def _targets(
     client: Client, arguments: argparse.Namespace, committed: dict[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Where each partition goes, never outside of what the log has."""
+) -> tuple[dict[TopicPartition, int], list[str]]:
+    """Where each partition goes, never outside of what the log has, and what to warn of: where that is not what was
+    asked for.
+    """
     from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
     wanted: list[TopicPartition] = []
@@ -250,29 +255,36 @@ def _targets(
         wanted += [(topic, partition) for partition in (partitions or sorted(known))]
     wanted = wanted or sorted(committed)
     if not wanted:
-        return {}
+        return {}, []
     starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST))
     ends = list_offsets(client, dict.fromkeys(wanted, LATEST))
     times = list_offsets(client, dict.fromkeys(wanted, arguments.to_time)) if arguments.to_time is not None else {}
     targets = {}
+    warnings = []
     for where in wanted:
         start, end = starts[where].offset, ends[where].offset
+        name = f"{where[0]}-{where[1]}"
         if arguments.to_earliest:
             target = start
         elif arguments.to_latest:
             target = end
         elif arguments.to_time is not None:
-            target = times[where].offset if times[where].offset >= 0 else end
+            target = times[where].offset
+            if target < 0:
+                warnings.append(f"{name} has no record of that time or later: its end, {end}, is taken")
+                target = end
         elif arguments.shift_by is not None:
             if where not in committed:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE, f"{where[0]}-{where[1]} has no committed offset to shift"
-                )
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{name} has no committed offset to shift")
             target = committed[where] + arguments.shift_by
         else:
             target = arguments.to_offset
+        if target < start:
+            warnings.append(f"{name}: offset {target} is before its start: {start} is taken")
+        elif target > end:
+            warnings.append(f"{name}: offset {target} is beyond its end: {end} is taken")
         targets[where] = min(max(target, start), end)
-    return targets
+    return targets, warnings
 
 
 def _topic(text: str) -> tuple[str, list[int] | None]:
