@@ -14,8 +14,8 @@ import pytest
 
 from tests.chaos.conftest import tidelog
 from tests.cli.conftest import SOURCE
-from tests.support.ports import free_ports
 from tests.support.processes import wait_until
+from tidelog.verify.cluster import free_base_port
 
 UP = [sys.executable, "-m", "tidelog", "up"]
 
@@ -33,7 +33,7 @@ def node(directory: Path) -> dict[str, Any]:
 
 
 def test_a_node_killed_and_started_by_chaos_is_stopped_with_the_others(directory: Path) -> None:
-    words = ["--dir", str(directory), "--port", str(free_ports(1)[0]), "--chaos"]
+    words = ["--dir", str(directory), "--port", str(free_base_port(1)), "--chaos"]
     process = subprocess.Popen([*UP, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("ready bootstrap=")
@@ -48,12 +48,12 @@ def test_a_node_killed_and_started_by_chaos_is_stopped_with_the_others(directory
     links = json.loads((directory / "tidelog.json").read_text())["links"]["pid"]
 
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "")
     assert [line.partition(":")[0] for line in err.splitlines()] in ([], ["node 1 is dead (killed by SIGKILL)"])
     assert not (directory / "tidelog.json").exists()
     for pid in (second["pid"], links):
-        wait_until(lambda pid=pid: is_gone(pid), 10, f"process {pid} ends")
+        wait_until(lambda pid=pid: is_gone(pid), 60, f"process {pid} ends")
 
 
 def is_gone(pid: int) -> bool:
@@ -65,7 +65,7 @@ def is_gone(pid: int) -> bool:
 
 
 def test_links_of_a_cluster_that_has_none_cannot_be_cut(directory: Path) -> None:
-    assert tidelog("up", "--dir", directory, "--port", free_ports(1)[0], "--detach").code == 0
+    assert tidelog("up", "--dir", directory, "--port", free_base_port(1), "--detach").code == 0
     assert tidelog("chaos", "--dir", directory, "heal") == (
         1,
         "",

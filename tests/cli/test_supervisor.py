@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tidelog
-from tests.support.ports import free_ports
 from tests.support.processes import wait_until
 from tidelog.errors import ConfigError, DirectoryError, TidelogError
 from tidelog.quorum import snapshot
@@ -21,6 +20,7 @@ from tidelog.runtime.cluster_plan import ClusterPlan, check_ports, check_setting
 from tidelog.runtime.formatting import check_cluster, prepare_cluster
 from tidelog.runtime.process_table import ProcessName, group_memory_bytes, name_process
 from tidelog.runtime.supervisor import Supervisor, node_statuses, read_state, stop_cluster
+from tidelog.verify.cluster import free_base_port
 
 SLEEPER = (sys.executable, "-c", "import time; print('made it', flush=True); time.sleep(600)")
 
@@ -103,7 +103,7 @@ def test_what_makes_it_one_cluster_cannot_be_set(tmp_path: Path, tidelog: Tidelo
         "num.partition=3": "num.partition: there is no such setting; did you mean num.partitions?",
         "num.partitions=0": "num.partitions: ",
     }.items():
-        code, out, err = tidelog("up", "--dir", tmp_path / "x", "--port", free_ports(1)[0], "--set", setting)
+        code, out, err = tidelog("up", "--dir", tmp_path / "x", "--port", free_base_port(1), "--set", setting)
         assert (code, out) == (2, "")
         assert err.startswith(f"tidelog up: {told}")
     assert not (tmp_path / "x").exists()
@@ -114,7 +114,7 @@ def test_what_makes_it_one_cluster_cannot_be_set(tmp_path: Path, tidelog: Tidelo
 
 @pytest.fixture
 def plan(tmp_path: Path) -> ClusterPlan:
-    plan = plan_cluster(str(tmp_path / "cluster"), 2, None, free_ports(1)[0])
+    plan = plan_cluster(str(tmp_path / "cluster"), 2, None, free_base_port(2))
     prepare_cluster(plan, check_cluster(plan, {}))
     return plan
 
@@ -141,9 +141,9 @@ def test_a_node_is_starting_until_it_listens(supervisor: Supervisor) -> None:
 
 def test_a_killed_node_is_dead_with_its_last_line(supervisor: Supervisor, tidelog: Tidelog) -> None:
     victim = supervisor.state.nodes[0]
-    wait_until(lambda: victim.last_line == "made it", 10, "the process has printed its line")
+    wait_until(lambda: victim.last_line == "made it", 60, "the process has printed its line")
     os.kill(victim.process.pid, signal.SIGKILL)
-    wait_until(supervisor.ended, 10, "the death is seen")
+    wait_until(supervisor.ended, 60, "the death is seen")
     assert [(node.node_id, how) for node, how in supervisor.ended()] == [(1, "killed by SIGKILL")]
     code, out, _ = tidelog("status", "--dir", supervisor.plan.directory, "--json")
     dead, alive = json.loads(out)
@@ -158,9 +158,9 @@ def test_a_killed_node_is_dead_with_its_last_line(supervisor: Supervisor, tidelo
 
 def test_a_paused_node_is_seen_and_can_be_stopped(supervisor: Supervisor) -> None:
     process = supervisor.state.nodes[0].process
-    wait_until(lambda: all(node.last_line == "made it" for node in supervisor.state.nodes), 10, "both have begun")
+    wait_until(lambda: all(node.last_line == "made it" for node in supervisor.state.nodes), 60, "both have begun")
     process.signal(signal.SIGSTOP)
-    wait_until(lambda: process.state == "paused", 10, "the pause is seen")
+    wait_until(lambda: process.state == "paused", 60, "the pause is seen")
     assert states(supervisor)[0] == "paused"
     assert supervisor.stop(10_000) == [
         "node 1 did not stop cleanly (killed by SIGTERM): made it",
@@ -172,7 +172,7 @@ def test_one_that_does_not_stop_is_killed(plan: ClusterPlan) -> None:
     stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     supervisor = Supervisor(plan)
     supervisor.start((sys.executable, "-c", stubborn))
-    wait_until(lambda: all(node.last_line == "deaf" for node in supervisor.state.nodes), 10, "both are deaf")
+    wait_until(lambda: all(node.last_line == "deaf" for node in supervisor.state.nodes), 60, "both are deaf")
     state = read_state(plan.directory)
     assert state is not None
     assert stop_cluster(state, 50) == [1, 2]
@@ -219,7 +219,7 @@ def test_helpers_of_a_node_count_as_its_memory(plan: ClusterPlan) -> None:
     supervisor = Supervisor(plan)
     supervisor.start((sys.executable, "-c", node))
     try:
-        wait_until(lambda: supervisor.state.nodes[0].last_line == "1", 10, "the helper has its memory")
+        wait_until(lambda: supervisor.state.nodes[0].last_line == "1", 60, "the helper has its memory")
         pid = supervisor.state.nodes[0].process.pid
         assert group_memory_bytes([pid])[pid] > 45_000_000
     finally:

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SOURCE, Tidelog
-from tests.support.ports import free_ports
 from tests.support.processes import wait_until
 from tidelog.cli import main
 from tidelog.client import Client, Consumer, Producer
 from tidelog.client.connection import Connection
+from tidelog.verify.cluster import free_base_port
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 UP = [sys.executable, "-m", "tidelog", "up"]
@@ -38,7 +38,7 @@ class LocalCluster:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = free_ports(1)[0]
+        self.port = free_base_port(1)
 
     @property
     def words(self) -> list[str]:
@@ -102,11 +102,11 @@ def test_a_killed_node_is_told_and_comes_back_with_its_data(local: LocalCluster,
     pid = local.status(tidelog)[0]["pid"]
     assert isinstance(pid, int)
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: local.status(tidelog)[0]["state"] == "dead", 10, "the death is seen")
+    wait_until(lambda: local.status(tidelog)[0]["state"] == "dead", 60, "the death is seen")
     assert "topic-created" in str(local.status(tidelog)[0]["last_log_line"])
     assert tidelog("status", "--dir", local.directory).code == 1
 
-    moved = free_ports(1)[0]
+    moved = free_base_port(1)
     assert tidelog("up", "--dir", local.directory, "--port", moved, "--detach").code == 0
     with Client(f"127.0.0.1:{moved}") as client:
         records = Consumer(client, {("t", 0): 0}).read_until({("t", 0): 1})
@@ -129,7 +129,7 @@ def test_the_foreground_stops_its_nodes(local: LocalCluster, tidelog: Tidelog, h
         process.send_signal(how)
     else:
         assert tidelog("down", "--dir", local.directory).out == "stopped 1 of 1 nodes\n"
-    assert process.communicate(timeout=20) == ("", "")
+    assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
     local.assert_gone()
 
@@ -139,7 +139,7 @@ def test_the_foreground_tells_when_its_node_dies(local: LocalCluster, tidelog: T
     pid = local.status(tidelog)[0]["pid"]
     assert isinstance(pid, int)
     os.kill(pid, signal.SIGKILL)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")
     assert err.startswith("node 1 is dead (killed by SIGKILL): ")
     assert err.count("\n") == 1
@@ -150,12 +150,12 @@ def test_a_terminal_gets_a_table(local: LocalCluster) -> None:
     process = subprocess.Popen([*UP, *local.words], stdout=theirs, stderr=theirs, stdin=theirs, start_new_session=True)
     os.close(theirs)
     seen = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while seen.count(b"Ctrl-C stops the nodes") < 2 and time.monotonic() < deadline:
         if select.select([ours], [], [], 1)[0]:
             seen += os.read(ours, 10_000)
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     os.close(ours)
     text = seen.decode()
     assert text.startswith(f"ready bootstrap={local.bootstrap}\r\n")
@@ -188,7 +188,7 @@ def test_what_keeps_a_cluster_from_starting_is_one_line(local: LocalCluster, tid
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory, port = str(tmp_path_factory.mktemp("shared")), str(free_ports(1)[0])
+    directory, port = str(tmp_path_factory.mktemp("shared")), str(free_base_port(1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", SOURCE)
         assert main(["up", "--dir", directory, "--port", port, "--detach"]) == 0

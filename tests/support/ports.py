@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import socket
 
-LOWEST, HIGHEST = 20_000, 32_000
-"""Below the range the kernel draws the ports of outgoing connections from, so no client takes one in between."""
+LOWEST, HIGHEST = 10_050, 11_950
+"""Below the range the kernel draws the ports of outgoing connections from, so no client takes one in between, and below
+those that `tidelog.verify.cluster` draws, so no cluster does."""
 _given: set[int] = set()
 """What this process was given before: somebody may not listen there yet, or not again yet."""
 

@@ -23,11 +23,12 @@ from tidelog.runtime.link_process import OpenedLinks, open_links
 from tidelog.runtime.links import PASSING, LinkChange, change_links
 from tidelog.wire.private_query import TidelogQueryRequest
 
-_ASK_TIMEOUT_MS = 1_000
+_ASK_TIMEOUT_MS = 5_000
 _POLL_SECONDS = 0.02
 _LINK_TRIES = 4
-_LOWEST_PORT, _HIGHEST_PORT = 20_000, 31_900
-"""Below the range that systems draw the ports of outgoing connections from."""
+_LOWEST_PORT, _HIGHEST_PORT = 12_000, 22_000
+"""With their controllers' ports, which are ten thousand higher, below the range that systems draw the ports of outgoing
+connections from: while a node is down, a connection could take its port, and the node would not come back."""
 
 
 class LocalCluster:
