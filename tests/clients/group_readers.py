@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.clients.confluent import dotted
 from tests.support.nodes import Node
@@ -78,25 +78,28 @@ class Reader:
 
     def _run(self) -> None:
         try:
+            committed = True
             while not self._stopping.is_set():
-                read = False
                 for message in self.consumer.consume(100, 0.05):
                     if message.error() is None:
                         self._register.read[message.partition() or 0, message.offset() or 0] += 1
-                        read = True
-                if read:
-                    self._commit()
+                        committed = False
+                committed = committed or self._commit()
         finally:
             self.consumer.close()
 
-    def _commit(self) -> None:
-        with suppress(KafkaException):  # another member reads on from the last commit: at least once
+    def _commit(self) -> bool:
+        """Whether it is done: refused in the middle of a rebalance, it is tried again with what is still its own."""
+        try:
             self.consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError._NO_OFFSET)  # what it read is another's now
+        return True
 
     def stop(self) -> None:
         """Leave the group."""
         self._stopping.set()
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive(), f"{self.name} does not end"
 
 
@@ -118,6 +121,6 @@ def readers_of(node: Node, register: Register) -> Iterator[Any]:
     assert not register.faults, register.faults
 
 
-def wait_for_shares(register: Register, shares: list[int], timeout_s: float = 20) -> None:
+def wait_for_shares(register: Register, shares: list[int], timeout_s: float = 60) -> None:
     """Until the partitions are shared out like this."""
     wait_until(lambda: register.shares() == shares, timeout_s, f"shares {shares}, but they are {register.shares()}")

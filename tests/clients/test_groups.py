@@ -41,6 +41,16 @@ def fill(node: Node, topic: str, start: int = 0, count: int = 50) -> set[tuple[i
     return {(partition, start + number) for partition in range(PARTITIONS) for number in range(count)}
 
 
+def committed_by(node: Node, group: str, topic: str) -> list[int]:
+    """How far a group is in each partition."""
+    reader = Consumer({"bootstrap.servers": node.bootstrap, "group.id": group})
+    try:
+        found = reader.committed([TopicPartition(topic, number) for number in range(PARTITIONS)], 60)
+    finally:
+        reader.close()
+    return [one.offset for one in found]
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_members_join_and_leave_and_all_is_read(node: Node, make_topic: TopicMaker, protocol: str) -> None:
     topic = make_topic(PARTITIONS)
@@ -60,7 +70,7 @@ def test_members_join_and_leave_and_all_is_read(node: Node, make_topic: TopicMak
         if protocol != "eager":
             assert register.revoked["first"] == before, "one that leaves does not stop the others"
         written |= fill(node, topic, start=50)
-        wait_until(lambda: set(register.read) == written, 20, "all is read")
+        wait_until(lambda: set(register.read) == written, 60, "all is read")
 
 
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
@@ -99,7 +109,7 @@ def test_a_group_moves_to_the_other_protocol_and_back_while_it_reads(node: Node,
     client: AdminClient = confluent.admin(node)
 
     def kind() -> Any:
-        return client.describe_consumer_groups([topic])[topic].result(20).type
+        return client.describe_consumer_groups([topic])[topic].result(60).type
 
     with readers_of(node, register) as start:
         alive = [start(f"old {number}", [topic], group_id=topic, **PROTOCOLS["cooperative"]) for number in range(2)]
@@ -114,7 +124,7 @@ def test_a_group_moves_to_the_other_protocol_and_back_while_it_reads(node: Node,
                 wait_for_shares(register, [2, 2])
             assert kind() == then
         written |= fill(node, topic, start=50)
-        wait_until(lambda: set(register.read) == written, 20, "all is read")
+        wait_until(lambda: set(register.read) == written, 60, "all is read")
 
 
 @pytest.mark.parametrize("protocol", ["eager", "consumer"])
@@ -128,18 +138,16 @@ def test_a_group_goes_on_where_it_was_after_a_kill(protocol: str) -> None:
             start("first", ["kept"], **settings)
             start("second", ["kept"], **settings)
             wait_for_shares(register, [2, 2])
-            wait_until(lambda: set(register.read) == written, 20, "all is read")
+            wait_until(lambda: set(register.read) == written, 60, "all is read")
+            wait_until(lambda: committed_by(node, "g", "kept") == [50] * PARTITIONS, 60, "all is committed")
         node.kill()
         node.start()
-        reader = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "g"})
-        committed = reader.committed([TopicPartition("kept", number) for number in range(PARTITIONS)], 20)
-        reader.close()
-        assert [one.offset for one in committed] == [50] * PARTITIONS
+        assert committed_by(node, "g", "kept") == [50] * PARTITIONS
         again = Register()
         with readers_of(node, again) as start:
             start("third", ["kept"], **settings)
             more = fill(node, "kept", start=50)
-            wait_until(lambda: set(again.read) >= more, 20, "the new records are read")
+            wait_until(lambda: set(again.read) >= more, 60, "the new records are read")
         assert set(again.read) == more, "what was committed is not read again"
 
 
@@ -155,7 +163,7 @@ def test_members_read_on_while_their_coordinator_is_killed(make_topic: TopicMake
             node.kill()
             node.start()
             written |= fill(node, "kept", start=50)
-            wait_until(lambda: set(register.read) == written, 30, "all is read")
+            wait_until(lambda: set(register.read) == written, 60, "all is read")
 
 
 def test_the_admin_calls_of_groups(node: Node, make_topic: TopicMaker) -> None:
@@ -166,16 +174,16 @@ def test_the_admin_calls_of_groups(node: Node, make_topic: TopicMaker) -> None:
     with readers_of(node, register) as start:
         start("classic", [topic], group_id=f"{topic}-classic", **PROTOCOLS["eager"])
         wait_for_shares(register, [4])
-        wait_until(lambda: len(register.read) == 4 * 50, 20, "all is read")
-        listed = {one.group_id: one for one in client.list_consumer_groups().result(20).valid}
+        wait_until(lambda: len(register.read) == 4 * 50, 60, "all is read")
+        listed = {one.group_id: one for one in client.list_consumer_groups().result(60).valid}
         assert listed[f"{topic}-classic"].type == ConsumerGroupType.CLASSIC
-        described = client.describe_consumer_groups([f"{topic}-classic"])[f"{topic}-classic"].result(20)
+        described = client.describe_consumer_groups([f"{topic}-classic"])[f"{topic}-classic"].result(60)
         assert [(one.client_id, one.host) for one in described.members] == [("classic", "/127.0.0.1")]
         assert len(described.members[0].assignment.topic_partitions) == PARTITIONS
     (found,) = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(f"{topic}-classic")]).values()
-    assert {one.partition: one.offset for one in found.result(20).topic_partitions} == dict.fromkeys(range(4), 50)
+    assert {one.partition: one.offset for one in found.result(60).topic_partitions} == dict.fromkeys(range(4), 50)
     wanted = ConsumerGroupTopicPartitions(f"{topic}-classic", [TopicPartition(topic, 0, 7)])
     (altered,) = client.alter_consumer_group_offsets([wanted]).values()
-    assert altered.result(20).topic_partitions[0].error is None
-    client.delete_consumer_groups([f"{topic}-classic"])[f"{topic}-classic"].result(20)
-    assert f"{topic}-classic" not in {one.group_id for one in client.list_consumer_groups().result(20).valid}
+    assert altered.result(60).topic_partitions[0].error is None
+    client.delete_consumer_groups([f"{topic}-classic"])[f"{topic}-classic"].result(60)
+    assert f"{topic}-classic" not in {one.group_id for one in client.list_consumer_groups().result(60).valid}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.nodes import Node
-from tests.support.processes import ManagedProcess
+from tests.support.processes import ManagedProcess, process_tree
 
 START_S = 300.0
 """Spark on a busy machine may take its time."""
@@ -22,14 +25,25 @@ def start_land(node: Node, topic: str, path: Path, *options: str) -> ManagedProc
 
 
 def kill_when(process: ManagedProcess, is_time: Callable[[], bool], what: str) -> None:
-    """SIGKILL of the driver, its JVM and its workers as soon as something is so."""
+    """SIGKILL of the driver, its JVM and its workers while something is so: they are halted, and it is looked again."""
     deadline = time.monotonic() + START_S
-    while not is_time():
+    while True:
+        if is_time():
+            _signal(process, signal.SIGSTOP)
+            if is_time():
+                process.kill()
+                return
+            _signal(process, signal.SIGCONT)  # it was over before they stood still
         if time.monotonic() > deadline:
             raise process.fail(f"not within {START_S} s: {what}")
         process.require_running()
         time.sleep(0.001)
-    process.kill()
+
+
+def _signal(process: ManagedProcess, number: signal.Signals) -> None:
+    for pid in process_tree(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def table_version(path: Path, table: str = "records") -> int:
