@@ -9,6 +9,7 @@ from tests.clients import confluent
 from tests.clients.conftest import TopicMaker
 from tests.clients.samples import Record
 from tests.support.nodes import Node
+from tests.support.processes import wait_until
 
 NODE_PROPERTIES = {
     "offsets.topic.num.partitions": "3",
@@ -19,7 +20,7 @@ NODE_PROPERTIES = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "group.initial.rebalance.delay.ms": "0",
 }
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def transactional(node: Node, transactional_id: str, **settings: object) -> Producer:
@@ -81,7 +82,7 @@ def test_an_open_transaction_holds_readers_of_committed_records_back(node: Node,
     second.begin_transaction()
     write(second, topic, ["second"])
     second.commit_transaction(WAIT_S)
-    assert stable_end(node, topic) == (0, 3)
+    wait_until(lambda: stable_end(node, topic) == (0, 3), WAIT_S, "the marker is there: a commit is answered before")
     assert read_committed(node, topic, 0) == []
     first.commit_transaction(WAIT_S)
     assert read_committed(node, topic, 2) == ["first", "second"]

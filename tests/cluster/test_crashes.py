@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cluster.support import (
@@ -64,7 +64,7 @@ def test_a_topic_is_made_whole_or_not_at_all_when_the_controller_dies(cluster: L
                 return
             name = f"made-{number}"
             with contextlib.suppress(KafkaException):  # what was under way when the controller died may have failed
-                client.create_topics([NewTopic(name, 4, 3)], request_timeout=5)[name].result(10)
+                client.create_topics([NewTopic(name, 4, 3)], request_timeout=5)[name].result(60)
                 made.append(name)
 
     maker = threading.Thread(target=make)
@@ -81,13 +81,33 @@ def test_a_topic_is_made_whole_or_not_at_all_when_the_controller_dies(cluster: L
     finally:
         enough.set()
         maker.join(60)
-    known = {name: topic for name, topic in client.list_topics(timeout=WAIT_S).topics.items() if "made-" in name}
-    assert set(made) <= set(known)
+
+    def topics() -> dict[str, TopicMetadata]:
+        return {name: topic for name, topic in client.list_topics(timeout=WAIT_S).topics.items() if "made-" in name}
+
+    # Whoever is asked may learn of the last one a moment after the broker that answered for it.
+    wait_until(lambda: set(made) <= set(topics()), "every topic that was answered for is there")
+    known = topics()
     for name, topic in known.items():
         assert sorted(topic.partitions) == [0, 1, 2, 3], name
         assert all(partition.leader > 0 for partition in topic.partitions.values()), name
     for outcome in client.delete_topics(list(known)).values():
         outcome.result(WAIT_S)
+
+
+def leader_beside_controller(cluster: LocalCluster, topic: str) -> tuple[int, int]:
+    """The controller, and a node that leads without being it: the leaders are being spread."""
+    found: list[tuple[int, int]] = []
+
+    def is_found() -> bool:
+        controller = cluster.controller()
+        leaders = {cluster.leader(topic, partition) for partition in range(PARTITIONS)} - {controller, None}
+        if controller is not None and leaders:
+            found.extend((controller, leader) for leader in leaders if leader is not None)
+        return bool(found)
+
+    wait_until(is_found, "somebody leads who is not the controller")
+    return found[0]
 
 
 def test_the_controller_dies_while_it_elects(cluster: LocalCluster) -> None:
@@ -97,11 +117,7 @@ def test_the_controller_dies_while_it_elects(cluster: LocalCluster) -> None:
         for pause_s in (0.1, 0.22):
             wait_in_sync(cluster, "elected", PARTITIONS)
             ask(cluster, ElectLeadersRequest(topic_partitions=None, timeout_ms=5_000))  # spreads the leaders again
-            controller = cluster.controller()
-            leaders = {cluster.leader("elected", partition) for partition in range(PARTITIONS)}
-            victim = next(iter(leaders - {controller, None}), None)
-            assert controller is not None
-            assert victim is not None
+            controller, victim = leader_beside_controller(cluster, "elected")
             cluster.kill(victim)
             time.sleep(pause_s)  # not a wait for something: where in the election the second kill falls
             cluster.kill(controller)
@@ -168,7 +184,7 @@ def test_nodes_die_in_the_middle_of_metadata_snapshots(cluster: LocalCluster) ->
 
 def _made(client: AdminClient, name: str) -> bool:
     try:
-        client.create_topics([NewTopic(name, 1, 3)], request_timeout=5)[name].result(10)
+        client.create_topics([NewTopic(name, 1, 3)], request_timeout=5)[name].result(60)
     except KafkaException as error:
         return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
     return True

@@ -92,7 +92,7 @@ def test_acks_1_loses_at_a_leaders_kill_and_the_ledger_names_it() -> None:
 def test_min_insync_replicas_with_one_and_two_brokers_gone() -> None:
     with cluster_of(3, controllers=1) as cluster:
         create_topic(cluster, "careful", 1)
-        assert codes(cluster, "careful") == {""}
+        wait_until(lambda: codes(cluster, "careful") == {""}, "with all of them it is accepted")
         leader = cluster.leader("careful", 0)
         assert leader is not None
         first, second = (node_id for node_id in (1, 2, 3) if node_id != leader)
