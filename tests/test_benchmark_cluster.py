@@ -52,9 +52,9 @@ def test_a_record_too_many_is_noticed(cluster: Cluster) -> None:
     """The writer's promise, nothing lost and nothing twice, is one that can be broken."""
     cluster.create_topic("judged", 1)
     writer = SteadyWriter(cluster.bootstrap, "judged")
-    wait_until(lambda: writer.acknowledged > 10, 30, "records are acknowledged")
+    wait_until(lambda: writer.acknowledged > 10, 60, "records are acknowledged")
     stranger = SteadyWriter(cluster.bootstrap, "judged")
-    wait_until(lambda: stranger.acknowledged > 1, 30, "a stranger's, too")
+    wait_until(lambda: stranger.acknowledged > 1, 60, "a stranger's, too")
     with pytest.raises(Failed):
         stranger.stop()
     with pytest.raises(Failed):

@@ -56,17 +56,17 @@ def topic(node: TidelogNode, request: pytest.FixtureRequest) -> str:
 def producer(node: TidelogNode, topic: str) -> Producer:
     """With an open transaction of one record, under the topic's name."""
     made = confluent.producer(node, transactional_id=topic, transaction_timeout_ms=60_000)
-    made.init_transactions(20)
+    made.init_transactions(60)
     made.begin_transaction()
     made.produce(topic, b"x", partition=1)
-    assert made.flush(20) == 0
+    assert made.flush(60) == 0
     return made
 
 
 def visible(node: TidelogNode, topic: str, partition: int) -> int:
     """Where readers of committed records see the end."""
     with confluent.reading(node, [TopicPartition(topic, partition, 0)], isolation_level="read_committed") as consumer:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 20)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 60)[1])
 
 
 def test_an_open_transaction_is_listed_and_described(producer: Producer, topic: str, ask: Any) -> None:

@@ -12,7 +12,7 @@ from tests.support.nodes import Node
 from tidelog.log import checkpoints
 from tidelog.runtime.files import DirectoryStorage
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 def record(key: bytes | None, value: bytes | None) -> Record:

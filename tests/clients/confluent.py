@@ -14,7 +14,7 @@ from tests.clients.samples import Record
 from tests.support.nodes import Node
 from tests.support.processes import wait_until
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def admin(node: Node) -> AdminClient:

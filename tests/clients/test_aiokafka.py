@@ -19,7 +19,7 @@ from tests.clients.conftest import TopicMaker
 from tests.clients.samples import CODECS, Record
 from tests.support.nodes import Node
 
-WAIT_S = 30
+WAIT_S = 60
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -32,7 +32,7 @@ class Raw:
     """One connection, one request at a time, through nothing but the codec."""
 
     def __init__(self, node: Node) -> None:
-        self._connection = socket.create_connection(("127.0.0.1", node.client_port), timeout=20)
+        self._connection = socket.create_connection(("127.0.0.1", node.client_port), timeout=60)
 
     def send(self, data: bytes) -> None:
         """Bytes as they are."""
@@ -72,7 +72,7 @@ class Raw:
             return self.produce(topic, batch(1), first=partition)[0][0] == ErrorCode.NONE
 
         for partition in range(count):
-            wait_until(partial(is_led, partition), 20, f"{topic}-{partition} is led")
+            wait_until(partial(is_led, partition), 60, f"{topic}-{partition} is led")
 
     def close(self) -> None:
         """Done."""

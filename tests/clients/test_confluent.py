@@ -106,11 +106,11 @@ def test_a_hundred_thousand_records_in_order(node: Node, make_topic: TopicMaker,
 def test_a_waiting_reader_gets_a_new_record_at_once(node: Node, make_topic: TopicMaker) -> None:
     topic = make_topic()
     confluent.produce_all(node, topic, [Record(None, b"first", 1)])
-    with confluent.reading(node, [TopicPartition(topic, 0, 0)], fetch_wait_max_ms=30_000) as consumer:
+    with confluent.reading(node, [TopicPartition(topic, 0, 0)], fetch_wait_max_ms=50_000) as consumer:
         confluent.take(consumer, 1)
         assert consumer.poll(0.3) is None
         confluent.produce_all(node, topic, [Record(None, b"second", 1)])
-        (message,) = confluent.take(consumer, 1, timeout_s=5)
+        (message,) = confluent.take(consumer, 1, timeout_s=30)
         assert message.value() == b"second"
 
 
@@ -136,15 +136,15 @@ def test_a_record_over_the_limit_is_refused_and_the_rest_stored(node: Node, make
 def test_a_topic_is_made_by_the_first_write(node: Node) -> None:
     confluent.produce_all(node, "made-by-writing", [Record(None, b"hello", 1)])
     assert [each.value() for each in confluent.consume_all(node, "made-by-writing", 1)] == [b"hello"]
-    assert len(confluent.admin(node).list_topics(timeout=5).topics["made-by-writing"].partitions) == 1
+    assert len(confluent.admin(node).list_topics(timeout=60).topics["made-by-writing"].partitions) == 1
 
 
 def test_asking_for_an_unknown_topic_is_an_error_and_makes_nothing(node: Node) -> None:
     with confluent.reading(node, []) as consumer:
-        answer = consumer.list_topics("nobody-made-this", timeout=10).topics["nobody-made-this"]
+        answer = consumer.list_topics("nobody-made-this", timeout=60).topics["nobody-made-this"]
         assert answer.error is not None
         assert answer.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-        assert "nobody-made-this" not in consumer.list_topics(timeout=10).topics
+        assert "nobody-made-this" not in consumer.list_topics(timeout=60).topics
 
 
 def test_writing_to_a_partition_that_is_not_there_is_refused(node: Node, make_topic: TopicMaker) -> None:
@@ -169,11 +169,11 @@ def test_offsets_for_times_and_watermarks(node: Node, make_topic: TopicMaker) ->
     confluent.produce_all(node, topic, records, batch_size=20_000)
     with confluent.reading(node, [TopicPartition(topic, 0, 0)]) as consumer:
         for wanted_ms, offset in [(0, 0), (base_ms, 0), (base_ms + 1, 1), (base_ms + 41_237, 4_124)]:
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, wanted_ms)], 10)
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, wanted_ms)], 60)
             assert found.offset == offset
-        (beyond,) = consumer.offsets_for_times([TopicPartition(topic, 0, base_ms + 50_000)], 10)
+        (beyond,) = consumer.offsets_for_times([TopicPartition(topic, 0, base_ms + 50_000)], 60)
         assert beyond.offset == -1, "a time after the last record has no offset: the end"
-        assert consumer.get_watermark_offsets(TopicPartition(topic, 0), 10) == (0, 5_000)
+        assert consumer.get_watermark_offsets(TopicPartition(topic, 0), 60) == (0, 5_000)
 
 
 def test_seeking_back_reads_again(node: Node, make_topic: TopicMaker) -> None:

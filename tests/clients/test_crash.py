@@ -102,14 +102,14 @@ class Writer:
 def wait_for_progress(writer: Writer) -> None:
     """Until a few hundred more records are acknowledged."""
     enough = writer.count() + 600
-    wait_until(lambda: writer.count() >= enough, 30, "the writer goes on")
+    wait_until(lambda: writer.count() >= enough, 60, "the writer goes on")
 
 
 def read_all(node: Node, topic: str, partition: int) -> list[tuple[int, int]]:
     """(offset, number) of all records of a partition; the client checks every batch's CRC."""
     wanted = TopicPartition(topic, partition, OFFSET_BEGINNING)
     with confluent.reading(node, [wanted], check_crcs=True) as consumer:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 20)
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 60)
         read = confluent.take(consumer, end)
     return [(each.offset() or 0, int(each.value() or b"")) for each in read]
 
@@ -176,7 +176,7 @@ def test_a_torn_tail_is_cut_and_never_served(damage: str) -> None:
         segment.write_bytes(data)
         node.start()
         with confluent.reading(node, [TopicPartition("torn", 0, 0)]) as consumer:
-            start_offset, end = consumer.get_watermark_offsets(TopicPartition("torn", 0), 20)
+            start_offset, end = consumer.get_watermark_offsets(TopicPartition("torn", 0), 60)
             assert start_offset == 0
             assert end == 300 if damage in ("half a batch", "zeros") else 100 <= end < 300
             assert [each.value() for each in confluent.take(consumer, end)] == values[:end]

@@ -45,7 +45,7 @@ def fill_up(node: Node) -> int:
     """Write to partition 0 until it is refused; how many records were acknowledged."""
     for count in range(100):
         try:
-            confluent.produce_all(node, "spread", [Record(None, bytes(900_000), 1)], message_timeout_ms=4_000)
+            confluent.produce_all(node, "spread", [Record(None, bytes(900_000), 1)], message_timeout_ms=8_000)
         except KafkaException:
             return count
     return 100
@@ -74,7 +74,7 @@ def test_a_full_disk_takes_one_directory_offline(two_directories: Node) -> None:
     node.start()
     confluent.produce_all(node, "spread", [Record(None, b"again", 1)])
     with confluent.reading(node, [TopicPartition("spread", 0, OFFSET_BEGINNING)]) as consumer:
-        low, end = consumer.get_watermark_offsets(TopicPartition("spread", 0), 20)
+        low, end = consumer.get_watermark_offsets(TopicPartition("spread", 0), 60)
         assert low == 0
         assert end >= stored + 1, "everything acknowledged is there"
         read = confluent.take(consumer, end)

@@ -52,7 +52,7 @@ async def _share_and_resume(node: Node, topic: str) -> None:
     await first.start()
     await second.start()
     read: set[tuple[int, int]] = set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while read != EVERYTHING or not (first.assignment() and second.assignment()):
             for one in (first, second):
                 for rows in (await one.getmany(timeout_ms=100)).values():
@@ -99,7 +99,7 @@ class PythonMember(threading.Thread):
     def stop(self) -> None:
         """Commit and leave."""
         self.stopping.set()
-        self.join(20)
+        self.join(60)
         assert not self.is_alive()
 
 
@@ -111,7 +111,7 @@ def test_kafka_python_members_share_and_resume(node: Node, topic: str) -> None:
                 sorted(len(one.partitions) for one in members) == [1, 1]
                 and members[0].read | members[1].read == EVERYTHING
             ),
-            30,
+            60,
             "both members read",
         )
         assert not members[0].partitions & members[1].partitions

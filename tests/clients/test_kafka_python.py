@@ -22,7 +22,7 @@ from tests.clients.samples import CODECS, Record
 from tests.support.nodes import Node
 from tests.support.processes import wait_until
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 def produce_all(node: Node, topic: str, records: list[Record], partition: int = 0, **settings: Any) -> list[int]:
@@ -153,7 +153,9 @@ def test_admin_calls(node: Node) -> None:
         with pytest.raises(InvalidReplicationFactorError):
             admin.create_topics({"seven": {"num_partitions": 1, "replication_factor": 7}})
         admin.create_partitions({"from-kafka-python": 6})
-        wait_until(lambda: len(admin.describe_topics(["from-kafka-python"])[0]["partitions"]) == 6, 5, "six partitions")
+        wait_until(
+            lambda: len(admin.describe_topics(["from-kafka-python"])[0]["partitions"]) == 6, 60, "six partitions"
+        )
 
         resource = ConfigResource(ConfigResourceType.TOPIC, "from-kafka-python")
         shown = admin.describe_configs([resource])["topic"]["from-kafka-python"]
@@ -165,7 +167,7 @@ def test_admin_calls(node: Node) -> None:
             value: str = admin.describe_configs([resource])["topic"]["from-kafka-python"]["retention.ms"]["value"]
             return value
 
-        wait_until(lambda: retention() == "8888", 5, "the changed setting is shown")
+        wait_until(lambda: retention() == "8888", 60, "the changed setting is shown")
 
         partition = TopicPartition("from-kafka-python", 0)
         produce_all(node, "from-kafka-python", [Record(None, b"x", 100 + each) for each in range(10)])
@@ -178,7 +180,7 @@ def test_admin_calls(node: Node) -> None:
         assert any("from-kafka-python" in str(each) for each in admin.describe_log_dirs())
 
         admin.delete_topics(["from-kafka-python"])
-        wait_until(lambda: "from-kafka-python" not in admin.list_topics(), 5, "the deleted topic is no longer listed")
+        wait_until(lambda: "from-kafka-python" not in admin.list_topics(), 60, "the deleted topic is no longer listed")
         with pytest.raises(UnknownTopicOrPartitionError):
             admin.delete_topics(["from-kafka-python"])
     finally:

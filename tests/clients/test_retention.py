@@ -26,12 +26,12 @@ def check_start_rises(node: Node, topic: str, expected_segments: int) -> None:
     directory = node.data_directory / f"{topic}-0"
     wait_until(
         lambda: len(list(directory.glob("*.log"))) == expected_segments and not list(directory.glob("*.deleted")),
-        15,
+        60,
         f"{expected_segments} segments left in {directory}",
     )
     first = min(int(each.stem) for each in directory.glob("*.log"))
     with confluent.reading(node, [TopicPartition(topic, 0, first)]) as consumer:
-        assert consumer.get_watermark_offsets(TopicPartition(topic, 0), 10) == (first, 400)
+        assert consumer.get_watermark_offsets(TopicPartition(topic, 0), 60) == (first, 400)
         values = [each.value() for each in confluent.take(consumer, 400 - first)]
     assert values == [each.value for each in written(0)[first:]]
 

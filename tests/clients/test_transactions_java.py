@@ -45,7 +45,7 @@ def jvm() -> Iterator[Any]:
         yield gateway.jvm
     gateway.shutdown()
     process.stdin.close()
-    process.wait(30)
+    process.wait(60)
 
 
 def settings(jvm: Any, node: Node, **more: str) -> Any:

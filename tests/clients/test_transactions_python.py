@@ -44,7 +44,7 @@ async def _copy(node: Node, source: str, target: str) -> None:
     )
     producer = AIOKafkaProducer(bootstrap_servers=node.bootstrap, transactional_id=source)
     partition = AioTopicPartition(source, 0)
-    async with asyncio.timeout(30), consumer, producer:
+    async with asyncio.timeout(120), consumer, producer:
         rows = []
         while len(rows) < 10:
             for batch in (await consumer.getmany(timeout_ms=500)).values():
@@ -73,7 +73,7 @@ def test_aiokafka_is_fenced(node: Node, make_topic: TopicMaker) -> None:
     async def run() -> None:
         zombie = AIOKafkaProducer(bootstrap_servers=node.bootstrap, transactional_id=topic)
         successor = AIOKafkaProducer(bootstrap_servers=node.bootstrap, transactional_id=topic)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await zombie.start()
             await zombie.begin_transaction()
             await zombie.send_and_wait(topic, b"left open", partition=0)
@@ -100,7 +100,7 @@ def test_kafka_python_copies_with_its_offsets(node: Node, make_topic: TopicMaker
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         isolation_level="read_committed",
-        consumer_timeout_ms=20_000,
+        consumer_timeout_ms=60_000,
     )
     try:
         producer.init_transactions()
@@ -123,7 +123,7 @@ def test_kafka_python_copies_with_its_offsets(node: Node, make_topic: TopicMaker
             bootstrap_servers=node.bootstrap,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
-            consumer_timeout_ms=20_000,
+            consumer_timeout_ms=60_000,
         )
         assert [row.value.decode() for _, row in zip(range(10), read, strict=False)] == [
             f"commit {number}" for number in range(10)

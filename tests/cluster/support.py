@@ -19,7 +19,7 @@ from tidelog.verify.judge import Violation, judge_ledger
 from tidelog.verify.workload import RETRY_SETTINGS, Ledger, NumberedProducer, read_final_log
 from tidelog.wire.message import Message
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.support.processes import wait_until
 from tidelog.verify.cluster import LocalCluster
 
 TOOLS = "org.apache.kafka.tools"
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Operator:

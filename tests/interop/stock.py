@@ -111,16 +111,16 @@ def fill(node: Node) -> Stock:
 def _trim(node: Node, stock: Stock, topic: str, offset: int) -> None:
     wanted = TopicPartition(topic, 0, offset)
     client = confluent.admin(node)
-    client.delete_records([wanted])[wanted].result(20)
+    client.delete_records([wanted])[wanted].result(60)
     stock.records[topic, 0] = stock.records[topic, 0][offset:]
     stock.first_offsets[topic, 0] = offset
 
 
 def _grow(node: Node, stock: Stock, topic: str, partitions: int) -> None:
     client = confluent.admin(node)
-    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(20)
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
     wait_until(
-        lambda: len(client.list_topics(topic, timeout=10).topics[topic].partitions) == partitions, 10, "new partitions"
+        lambda: len(client.list_topics(topic, timeout=60).topics[topic].partitions) == partitions, 60, "new partitions"
     )
     for partition in range(partitions):
         stock.records.setdefault((topic, partition), [])
@@ -132,14 +132,14 @@ def _alter(node: Node, stock: Stock, topic: str, settings: dict[str, str]) -> No
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client = confluent.admin(node)
-    client.incremental_alter_configs([resource])[resource].result(20)
+    client.incremental_alter_configs([resource])[resource].result(60)
     stock.configs[topic].update(settings)
 
 
 def _delete(node: Node, stock: Stock, topic: str) -> None:
     client = confluent.admin(node)
-    client.delete_topics([topic])[topic].result(20)
-    wait_until(lambda: topic not in client.list_topics(timeout=10).topics, 10, f"{topic} is gone")
+    client.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in client.list_topics(timeout=60).topics, 60, f"{topic} is gone")
     stock.deleted_topics.append(topic)
     stock.configs.pop(topic)
     for known in [each for each in stock.records if each[0] == topic]:
@@ -150,14 +150,14 @@ def remember_ids(node: Node, stock: Stock) -> None:
     client = confluent.admin(node)
     names = sorted({topic for topic, _ in stock.records})
     described = client.describe_topics(TopicCollection(names))
-    stock.topic_ids = {name: str(described[name].result(20).topic_id) for name in names}
+    stock.topic_ids = {name: str(described[name].result(60).topic_id) for name in names}
     stock.deleted_topics = [each for each in stock.deleted_topics if each not in stock.topic_ids]
 
 
 def check_served(node: Node, stock: Stock) -> None:
     """Every record, offset, topic id and setting is as it was left, and what was deleted is not back."""
     client = confluent.admin(node)
-    topics = set(client.list_topics(timeout=20).topics)
+    topics = set(client.list_topics(timeout=60).topics)
     assert topics >= {topic for topic, _ in stock.records}
     assert not topics & set(stock.deleted_topics)
     ids = Stock(records=stock.records)
@@ -165,17 +165,17 @@ def check_served(node: Node, stock: Stock) -> None:
     assert ids.topic_ids == stock.topic_ids
     for topic, expected in stock.configs.items():
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        shown = client.describe_configs([resource])[resource].result(20)
+        shown = client.describe_configs([resource])[resource].result(60)
         assert {name: shown[name].value for name in expected} == expected
     _check_records(node, stock)
 
 
 def bounds_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """First and next offset; a broker that has just started may not lead yet what it is about to lead."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), 20)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), 60)
             return low, high
         except KafkaException as error:
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:

@@ -59,7 +59,7 @@ def _kill_one(cluster: LocalCluster, *, by_leader: bool) -> None:
     cluster.kill(victim)
     wait_until(
         lambda: cluster.leader(TOPIC, 0) not in (victim, None) and cluster.controller() not in (victim, None),
-        30,
+        60,
         "its work is done by others",
     )
     cluster.start(victim)

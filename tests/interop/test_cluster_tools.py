@@ -338,7 +338,7 @@ class Verification:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(60)
         self._said.close()
 
     def wait_for(self, pattern: str) -> str:

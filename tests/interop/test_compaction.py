@@ -49,7 +49,7 @@ def write(node: Node, turn: int, expected: dict[bytes, bytes]) -> int:
             if each.value is not None:
                 expected[each.key] = each.value
     writer = confluent.producer(node, transactional_id=f"writer-{turn}", batch_size=2_000)
-    writer.init_transactions(30)
+    writer.init_transactions(60)
     for commits in (True, False, True, False):
         writer.begin_transaction()
         for count in range(60):

@@ -38,7 +38,7 @@ def consume(node: TidelogNode, group: str, protocol: str) -> list[str]:
     out = java.run_tool(
         CONSUMER,
         *("--bootstrap-server", node.bootstrap, "--topic", TOPIC, "--group", group, "--from-beginning"),
-        *("--max-messages", "10", "--timeout-ms", "20000"),
+        *("--max-messages", "10", "--timeout-ms", "60000"),
         *("--command-property", f"group.protocol={protocol}"),
     )
     return sorted(line for line in out.splitlines() if line.isdigit())

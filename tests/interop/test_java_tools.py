@@ -93,12 +93,12 @@ def test_console_producer_and_consumer(node: Node, codec: str) -> None:
     )
     read: list[str] = []
     with confluent.reading(node, []) as consumer:
-        counts = [consumer.get_watermark_offsets(confluent.TopicPartition(topic, each), 10)[1] for each in range(2)]
+        counts = [consumer.get_watermark_offsets(confluent.TopicPartition(topic, each), 60)[1] for each in range(2)]
     for partition, count in enumerate(counts):
         said = java.run_tool(
             f"{TOOLS}.consumer.ConsoleConsumer",
             *("--bootstrap-server", node.bootstrap, "--topic", topic, "--partition", str(partition)),
-            *("--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "20000"),
+            *("--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "60000"),
             *("--formatter-property", "print.key=true", "--formatter-property", "print.headers=true"),
         )
         read += [line for line in said.splitlines() if line.startswith("h1:")]

@@ -77,7 +77,7 @@ def test_a_producer_goes_on_over_the_change(filled: Filled, scratch: Path) -> No
 
         for number in range(100):
             writer.produce("goes-on", value=b"%d" % number, partition=0, on_delivery=delivered)
-        assert writer.flush(20) == 0
+        assert writer.flush(60) == 0
     with Filled(original, filled.stock).take_over(KafkaNode, scratch / "second") as kafka:
         for number in range(100, 200):
             writer.produce("goes-on", value=b"%d" % number, partition=0, on_delivery=delivered)

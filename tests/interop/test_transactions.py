@@ -57,10 +57,10 @@ def transactions(toolbox: Toolbox, node: TidelogNode, *words: str) -> list[list[
 
 def open_one(node: TidelogNode, topic: str) -> Producer:
     producer = confluent.producer(node, transactional_id=topic, transaction_timeout_ms=60_000)
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, b"x", partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return producer
 
 
@@ -84,7 +84,7 @@ def test_the_java_client_copies_exactly_once(toolbox: Toolbox, node: TidelogNode
     read = toolbox.run(
         CONSUMER,
         *("--bootstrap-server", node.bootstrap, "--topic", target, "--from-beginning"),
-        *("--max-messages", str(RECORDS), "--timeout-ms", "20000", "--isolation-level", "read_committed"),
+        *("--max-messages", str(RECORDS), "--timeout-ms", "60000", "--isolation-level", "read_committed"),
     )
     assert [line for line in read.splitlines() if line.isdigit()] == [str(number) for number in range(RECORDS)]
     (segment,) = (node.data_directory / "__transaction_state-0").glob("*.log")
@@ -144,7 +144,7 @@ def set_on_broker(node: TidelogNode, settings: dict[str, str]) -> None:
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=entries)
     client = confluent.admin(node)
     for outcome in client.incremental_alter_configs([resource]).values():
-        outcome.result(20)
+        outcome.result(60)
 
 
 def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
@@ -156,7 +156,7 @@ def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
         writer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
         for number in range(COPIED):
             writer.produce("in", b"%d" % number, partition=0)
-        assert writer.flush(30) == 0
+        assert writer.flush(60) == 0
         words = (
             *("--broker-list", cluster.bootstrap, "--input-topic", "in", "--input-partition", "0"),
             *("--output-topic", "out", "--consumer-group", "copier", "--transactional-id", "copier"),
@@ -173,7 +173,7 @@ def test_the_java_client_copies_exactly_once_whatever_is_killed() -> None:
                         cluster.kill(node_id)
                         time.sleep(1)
                         cluster.start(node_id)
-                        cluster.wait_ready(30)
+                        cluster.wait_ready(60)
                         kills += 1
                 finally:
                     copier.kill()

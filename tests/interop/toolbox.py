@@ -91,7 +91,7 @@ class Toolbox:
     ) -> None:
         self._gateway.shutdown()
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(60)
         self._words.close()
         self._directory.cleanup()
 

@@ -52,5 +52,5 @@ def spark(scratch: Path) -> Iterator[SparkSession]:
     assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(30)
+    gateway.proc.wait(60)
     SparkContext._gateway = SparkContext._jvm = None

@@ -166,9 +166,9 @@ def create_topic(port: int, replicas: int) -> None:
     def is_made() -> bool:
         with contextlib.suppress(Exception):
             request = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=replicas)
-            admin.create_topics([request], request_timeout=5)[TOPIC].result(10)
+            admin.create_topics([request], request_timeout=5)[TOPIC].result(60)
         with contextlib.suppress(Exception):
-            return TOPIC in admin.list_topics(timeout=5).topics
+            return TOPIC in admin.list_topics(timeout=10).topics
         return False
 
     wait_until(is_made, 120, f"{TOPIC} is made")

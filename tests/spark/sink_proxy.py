@@ -110,7 +110,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
+                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=60)
                 server.settimeout(None)
             except OSError:  # a broker that is down refuses; so does its door
                 _close(client)

@@ -313,7 +313,7 @@ def test_a_task_that_fails_ends_the_transaction_that_nobody_else_may_know_of(
     with pytest.raises(SinkError, match="another task writes there too"):
         writer.write(iter(rows[1:]))
     elsewhere.abort([None, None], 0)
-    assert sink_judge.read_committed(node.bootstrap, topic, 1, timeout_s=30) == []
+    assert sink_judge.read_committed(node.bootstrap, topic, 1, timeout_s=60) == []
     with pytest.raises(SinkError, match="by another task that failed"):
         writer.write(iter(rows[:1]))
 
@@ -322,7 +322,7 @@ def test_a_ledger_that_a_transaction_holds_is_waited_for_and_then_explained(node
     """As when a coordinator forgot to end one: nothing is guessed, and when it is over the query goes on."""
     topic = make_topic()
     producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "forgotten"})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     reader = Consumer({"bootstrap.servers": node.bootstrap, "group.id": ledger_group("held")})
     entry = TopicPartition(topic, 0, 3, '{"query": "q"}')

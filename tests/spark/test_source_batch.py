@@ -176,7 +176,7 @@ def test_log_append_time_and_compacted_gaps(node: Node, make_topic: TopicMaker) 
         confluent.produce_all(node, topic, records)
         time.sleep(0.35)  # segment.ms: the next record rolls the segment, which the cleaner may then take
     reader = batch_reader(node, subscribe=topic)
-    wait_until(lambda: len(rows(reader)) < 200, 30, "the cleaner has run")
+    wait_until(lambda: len(rows(reader)) < 200, 60, "the cleaner has run")
     found = rows(reader)
     assert [row["offset"] for row in found] == sorted({row["offset"] for row in found})
     last = {row["key"]: row["value"] for row in found}
@@ -192,7 +192,7 @@ def test_deleted_offsets_are_data_loss(node: Node, make_topic: TopicMaker) -> No
     patient = batch_reader(node, subscribe=topic, failOnDataLoss="false")
     tasks, patient_tasks = reader.partitions(), patient.partitions()
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
-    admin.delete_records([TopicPartition(topic, 0, 20)])[TopicPartition(topic, 0)].result(20)
+    admin.delete_records([TopicPartition(topic, 0, 20)])[TopicPartition(topic, 0)].result(60)
     with pytest.raises(DataLossError, match=f"{topic}-0: data loss: offsets 0 to 19 were deleted; .* starts at 20"):
         rows(reader, tasks)
     assert offsets(rows(patient, patient_tasks)) == {0: list(range(20, 50))}
@@ -216,8 +216,8 @@ def test_a_topic_made_again_is_data_loss(node: Node, make_topic: TopicMaker) -> 
     reader = batch_reader(node, subscribe=topic)
     tasks = reader.partitions()
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
-    admin.delete_topics([topic])[topic].result(20)
-    wait_until(lambda: topic not in admin.list_topics(timeout=20).topics, 20, "the topic is gone")
+    admin.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in admin.list_topics(timeout=60).topics, 60, "the topic is gone")
     confluent.create_topic(node, topic)
     numbered(node, topic, 40)
     with pytest.raises(DataLossError, match="was deleted and created again under the same name"):

@@ -34,7 +34,7 @@ def final_log(cluster: LocalCluster, topic: str, ends: dict[tuple[str, int], int
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     found = []
     while len(found) < sum(ends.values()):
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None, f"{len(found)} of {sum(ends.values())} records"
         assert message.error() is None
         where = (message.partition(), message.offset(), message.value())
@@ -82,7 +82,7 @@ def test_a_task_goes_on_when_its_leader_dies_between_two_fetches(cluster: LocalC
     producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "batch.num.messages": 50, "acks": "all"})
     for number in range(2000):
         producer.produce("task", b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     reader = batch_reader(cluster, subscribe="task", kafka_fetch_max_bytes="1000")  # type: ignore[arg-type]
     (task,) = reader.partitions()
     leader = cluster.leader("task", 0)
@@ -111,7 +111,7 @@ def test_brokers_that_are_all_gone_are_given_up_on_with_one_sentence(cluster: Lo
     create_topic(cluster, "gone", 1)
     producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("gone", b"0", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     settings = {"kafka.default.api.timeout.ms": "600"}
     reader = batch_reader(cluster, subscribe="gone", **settings)  # type: ignore[arg-type]
     tasks = reader.partitions()
@@ -130,7 +130,7 @@ def test_records_that_do_not_come_are_waited_for_and_not_called_lost(
     create_topic(cluster, "behind", 1)
     producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("behind", b"0", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     settings = {"kafkaConsumer.pollTimeoutMs": "700", "kafka.fetch.max.wait.ms": "50"}
     reader = batch_reader(cluster, subscribe="behind", **settings)  # type: ignore[arg-type]
     (task,) = reader.partitions()
@@ -145,7 +145,7 @@ def test_records_that_do_not_come_are_waited_for_and_not_called_lost(
         waited.append(fetcher)
         if len(waited) == 2:
             producer.produce("behind", b"1", partition=0)
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
         before(fetcher, data)
 
     monkeypatch.setattr(RangeFetcher, "_wait_for_records", produce_meanwhile)

@@ -65,7 +65,7 @@ def test_available_now_restarts_from_its_checkpoint(
     run()
     assert batches == [[(1, offset) for offset in range(30, 35)]]
     with confluent.reading(node, [], group_id="spark-job") as consumer:
-        committed = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=20)
+        committed = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=60)
     assert [each.offset for each in committed] == [30, 35], "any Kafka tool sees that the job has no lag"
 
 
@@ -94,7 +94,7 @@ def test_partitions_and_topics_that_appear_later_are_read_from_their_first_recor
     end = reader.latestOffset(start, ALL)
     assert read(reader, start, end) == {0: [0, 1, 2]}
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
-    admin.create_partitions([NewPartitions(topic, 2)])[topic].result(20)
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result(60)
     produce(node, topic, 4, partition=1)
     other = make_topic()
     produce(node, other, 2)
@@ -175,8 +175,8 @@ def test_a_topic_made_again_is_data_loss_or_begins_anew(node: Node, make_topic: 
     strict = stream_reader(node, subscribe=topic, startingOffsets="earliest")
     end = strict.latestOffset(strict.initialOffset(), ALL)
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
-    admin.delete_topics([topic])[topic].result(20)
-    wait_until(lambda: topic not in admin.list_topics(timeout=20).topics, 20, "the topic is gone")
+    admin.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in admin.list_topics(timeout=60).topics, 60, "the topic is gone")
     with pytest.raises(DataLossError, match=f"{topic}-0 was read up to offset 30 and is not there any more"):
         strict.latestOffset(end, ALL)
     confluent.create_topic(node, topic)

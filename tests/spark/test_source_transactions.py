@@ -14,7 +14,7 @@ from tidelog.spark.segments import SegmentsReader
 from tidelog.spark.source_schema import segments_schema
 from tidelog.spark.source_stream import offsets_of
 
-WAIT_S = 30
+WAIT_S = 60
 
 
 @pytest.fixture

@@ -24,15 +24,15 @@ MEGABYTE = 1_000_000
 def make_topics(client: AdminClient, names: tuple[str, ...]) -> dict[str, bytes]:
     """Make topics and return their ids."""
     for future in client.create_topics([NewTopic(name, 2, 1) for name in names]).values():
-        future.result(20)
-    wait_until(lambda: set(names) <= set(client.list_topics(timeout=20).topics), 20, f"{names} are there")
+        future.result(60)
+    wait_until(lambda: set(names) <= set(client.list_topics(timeout=60).topics), 60, f"{names} are there")
     described = client.describe_topics(TopicCollection(list(names)))
-    return {name: uuid_bytes(future.result(20).topic_id) for name, future in described.items()}
+    return {name: uuid_bytes(future.result(60).topic_id) for name, future in described.items()}
 
 
 def make_internal_topics(node: Node) -> None:
     """Use a group and a transactional id: frames may ask for coordinators too, and what that makes is no leak."""
-    Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "first"}).init_transactions(20)
+    Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "first"}).init_transactions(60)
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "first"})
     consumer.commit(offsets=[TopicPartition(HEALTHY_TOPIC, 0, 0)], asynchronous=False)
     consumer.close()
@@ -51,16 +51,16 @@ def delete_all_but_healthy(client: AdminClient) -> None:
     def none_left() -> bool:
         names = [
             name
-            for name in client.list_topics(timeout=20).topics
+            for name in client.list_topics(timeout=60).topics
             if name != HEALTHY_TOPIC and not name.startswith("__")
         ]
         if names:
             for future in client.delete_topics(names).values():
                 with contextlib.suppress(KafkaException):
-                    future.result(20)
+                    future.result(60)
         return not names
 
-    wait_until(none_left, 20, "the topics of the frames are deleted")
+    wait_until(none_left, 60, "the topics of the frames are deleted")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def fuzz(node: Node, seed: int, frames: int) -> Tally:
     growth = resident[-1] - resident[1]
     assert growth <= limits.resident_bytes, f"memory grew by {growth / MEGABYTE:.0f} MB: {sizes(resident)}; {how}"
     most_files = files[0] + limits.open_files
-    wait_until(lambda: node.open_files() <= most_files, 20, f"file descriptors are given back ({files}); {how}")
+    wait_until(lambda: node.open_files() <= most_files, 60, f"file descriptors are given back ({files}); {how}")
     if limits.log_has_no is not None:
         text = node.log_file.read_text(errors="replace")
         place = text.find(limits.log_has_no)

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from tests.support.nodes import Node
 
-ROUND_LIMIT_S = 15.0
+ROUND_LIMIT_S = 60.0
 RECORDS_A_ROUND = 25
 
 
@@ -84,5 +84,5 @@ class HealthyClient:
     ) -> None:
         self._stopping.set()
         self._thread.join(ROUND_LIMIT_S * 3)
-        self._producer.flush(5)
+        self._producer.flush(60)
         self._consumer.close()

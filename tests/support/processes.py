@@ -79,7 +79,7 @@ class ManagedProcess:
         if self.exit_code is None:
             self._process.send_signal(signal.SIGTERM)
 
-    def stop(self, timeout_s: float = 30.0) -> int:
+    def stop(self, timeout_s: float = 60.0) -> int:
         """Ask it to end and wait; one that does not is killed and reported."""
         self.ask_to_stop()
         try:
@@ -93,7 +93,7 @@ class ManagedProcess:
         for pid in reversed(process_tree(self.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(60)
         _running.pop(self.pid, None)
 
 
