@@ -197,7 +197,7 @@ class Host:
     def _end_turn(self) -> None:
         if self._node is not None:
             wake_at_ms = self._node.wake_at_ms
-            if wake_at_ms is not None and wake_at_ms <= self.loop.clock.now_ms():
+            if wake_at_ms is not None and wake_at_ms <= self.loop.now_ms:
                 self.deliver(Tick())
             if not self._are_clients_admitted:
                 self._admit_clients()

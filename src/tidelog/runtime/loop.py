@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import heapq
 import os
-import selectors
 from collections.abc import Callable
 from contextlib import suppress
 
 from tidelog.runtime.clock import Clock
+from tidelog.runtime.polling import READ, WRITE, Ready, best_poller
 
-READ = selectors.EVENT_READ
-WRITE = selectors.EVENT_WRITE
-Ready = Callable[[int], None]
-"""Called with READ, WRITE or both."""
+__all__ = ["READ", "WRITE", "Loop", "LoopTimer", "Ready"]
+
 LONGEST_WAIT_MS = 60_000
 
 
@@ -48,7 +46,7 @@ class Loop:
         """Called in the turn after a `wake`, each of them: they look for what their helpers left."""
         self.next_deadline_ms: Callable[[], int | None] = lambda: None
         """When the loop must wake up at the latest for the sake of its owner, who looks at the time at turn end."""
-        self._selector = selectors.DefaultSelector()
+        self._poller = best_poller()
         self._timers: list[tuple[int, int, LoopTimer]] = []
         self._timer_number = 0
         self._again: list[Callable[[], None]] = []
@@ -56,21 +54,21 @@ class Loop:
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
-        self._selector.register(self._wake_reader, READ, self._woken)
+        self._poller.register(self._wake_reader, READ, self._woken)
 
     # --- sockets ---
 
     def watch(self, fd: int, events: int, ready: Ready) -> None:
         """Call `ready` whenever the descriptor is."""
-        self._selector.register(fd, events, ready)
+        self._poller.register(fd, events, ready)
 
     def change(self, fd: int, events: int, ready: Ready) -> None:
         """Wait for other events of a watched descriptor."""
-        self._selector.modify(fd, events, ready)
+        self._poller.modify(fd, events, ready)
 
     def unwatch(self, fd: int) -> None:
         """Stop waiting for a descriptor; before it is closed."""
-        self._selector.unregister(fd)
+        self._poller.unregister(fd)
 
     # --- time and helpers ---
 
@@ -104,10 +102,10 @@ class Loop:
 
     def turn(self, longest_wait_ms: int = LONGEST_WAIT_MS) -> None:
         """Wait for something to happen, at most so long, and do all of it."""
-        ready = self._selector.select(self._wait_seconds(longest_wait_ms))
+        found = self._poller.wait(self._wait_seconds(longest_wait_ms))
         self.now_ms = self.clock.now_ms()
-        for key, events in ready:
-            key.data(events)
+        for ready, events in found:
+            ready(events)
         if self._again:
             again, self._again = self._again, []
             for callback in again:
@@ -119,7 +117,7 @@ class Loop:
 
     def close(self) -> None:
         """Give back what the loop itself holds."""
-        self._selector.close()
+        self._poller.close()
         os.close(self._wake_reader)
         os.close(self._wake_writer)
 

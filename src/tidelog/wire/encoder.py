@@ -224,10 +224,15 @@ class _Source:
         if default == ():
             return f"{target} == []" if field.nullable else f"not {target}"
         if isinstance(default, type):
-            equal = f"{target} == {self.name_of(default())}"
-            return f"({target} is None or {equal})" if field.none_is_default else f"({equal})"
+            equal = self.is_default_struct(target, default())
+            return f"({target} is None or {equal})" if field.none_is_default else f"({target} is not None and {equal})"
         if default == ZERO_UUID:
             return f"{target} == Z"
         if default is False:
             return f"not {target}"
         return f"{target} == {default!r}"
+
+    def is_default_struct(self, target: str, default: Message) -> str:
+        """Field by field: a structure that is there differs in its first one, as a rule."""
+        names = [row[0] for row in default.FIELDS]
+        return " and ".join(f"{target}.{name} == {self.name_of(getattr(default, name))}" for name in names)

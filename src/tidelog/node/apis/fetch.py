@@ -54,9 +54,11 @@ def handle(node: Node, request: Request) -> FetchResponse | None:
     fetch = _Fetch(node, request, session, by_id, follower_id, is_full=not is_incremental)
     if follower_id >= 0:
         fetch.note_follower(body.topics, broker_epoch)
-    fetch.read()
-    if fetch.is_complete or body.max_wait_ms <= 0 or not session.entries:
-        return fetch.answer()
+    may_wait = body.max_wait_ms > 0 and bool(session.entries)
+    if not (may_wait and body.min_bytes > 0 and fetch.is_at_the_end()):
+        fetch.read()
+        if fetch.is_complete or not may_wait:
+            return fetch.answer()
     fetch.park(body.max_wait_ms)
     return None
 
@@ -106,6 +108,32 @@ class _Fetch:
     def is_complete(self) -> bool:
         """Whether the reader would want this answer now."""
         return self.has_errors or self.size >= self.request.body.min_bytes
+
+    def is_at_the_end(self) -> bool:
+        """Whether the reader plainly has all there is and nothing is wrong: most fetches, and cheaper than a read."""
+        session = self.session
+        for entry in list(session.entries.values() if self.is_full else session.dirty):
+            try:
+                partition = self._find(entry)
+            except KafkaError:
+                return False
+            session.watch(entry, partition)
+            leadership, log = partition.leadership, partition.log
+            if (
+                leadership is None
+                or entry.fetch_offset != self._end_offset(partition)
+                or entry.current_leader_epoch not in (-1, partition.leader_epoch)
+                or entry.last_fetched_epoch not in (-1, log.latest_epoch)
+                or (self.follower_id >= 0 and self.follower_id not in leadership.followers)
+                or self.request.body.rack_id
+            ):
+                return False
+            if (
+                entry.sent_high_watermark == partition.high_watermark
+                and entry.sent_log_start_offset == log.log_start_offset
+            ):
+                session.dirty.pop(entry, None)
+        return True
 
     def read(self) -> None:
         """Read the session's dirty partitions, in turn, within the limits."""
@@ -206,6 +234,9 @@ class _Fetch:
         return partition.high_watermark
 
     def _find(self, entry: FetchEntry) -> Partition:
+        known = entry.partition
+        if known is not None and self.node.replicas.partitions.get((entry.topic, entry.index)) is known:
+            return known
         if self.by_id:
             entry.topic = self.node.topic_name_or_empty(entry.topic_id)
             if not entry.topic:
