@@ -113,6 +113,26 @@ def test_a_running_group_moves_over_and_back(node: GroupNode) -> None:
     assert node.committed() == {0: 8}
 
 
+def test_what_the_last_modern_member_had_is_shared_out_though_the_coordinator_dies(node: GroupNode) -> None:
+    """The group is a classic one again, and a rebalance is under way, when the coordinator goes."""
+    classic, modern = alone(node), ConsumerMember(node, "modern")
+    mixed_rounds(classic, modern)
+    assert modern.leave() is ErrorCode.NONE
+    assert isinstance(group_of(node), ClassicGroup)
+    node.restart()
+    again = CooperativeMember(node)
+    again.member_id, again.generation, again.owned = classic.member_id, classic.generation, classic.owned
+    assert again.heartbeat() is not ErrorCode.NONE, "it goes on, and nobody reads the rest"
+    again.say()
+    assert again.join().leader == again.member_id
+    again.take(again.sync({again.member_id: part(0, 1, 2, 3)}))
+    assert again.owned == [0, 1, 2, 3]
+    node.restart()
+    group = group_of(node)
+    assert isinstance(group, ClassicGroup)
+    assert group.state is ClassicState.STABLE, "a generation that was made ends no other"
+
+
 def test_a_mixed_group_survives_a_kill(node: GroupNode) -> None:
     classic, modern = alone(node), ConsumerMember(node, "modern")
     mixed_rounds(classic, modern)

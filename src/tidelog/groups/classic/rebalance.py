@@ -240,11 +240,16 @@ def _forget_assignments(group: ClassicGroup, code: ErrorCode) -> None:
 
 
 def after_load(state: GroupsState, group: ClassicGroup) -> None:
-    """Members have a session's time to find this coordinator; a group over a lowered limit shrinks by rebalancing."""
+    """Members have a session's time to find this coordinator; a group over a lowered limit shrinks by rebalancing.
+
+    One that nobody leads was a consumer group, and what its last member of that protocol had is nobody's yet.
+    """
     for member in group.members.values():
         keep_alive(state, group, member)
     if len(group.members) > state.config.group_max_size:
         prepare(state, group, "the group is over group.max.size")
+    elif group.members and group.leader_id is None:
+        prepare(state, group, "the last member of the consumer protocol left")
 
 
 def turn_away(group: ClassicGroup) -> None:

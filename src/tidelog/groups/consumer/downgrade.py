@@ -30,14 +30,15 @@ def can_downgrade(state: GroupsState, left: dict[str, ConsumerMember]) -> bool:
 
 
 def downgrade(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember], answer: Answer) -> None:
-    """The group's epoch is the generation, the target the assignment; then a rebalance shares out what is free."""
+    """The group's epoch is the generation, the target the assignment; then a rebalance shares out what is free.
+
+    Nobody leads it before that: so another coordinator knows that the rebalance is still to come.
+    """
     made = _as_classic(state, group, left)
     content = [*group.tombstones(), classic_records.group_metadata(made.group_id, made.to_value(made.assignments()))]
     state.write(content, answer)
     state.groups[made.group_id] = made
     rebalance.after_load(state, made)
-    if made.state is State.STABLE:
-        rebalance.prepare(state, made, "the last member of the consumer protocol left")
 
 
 def _as_classic(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember]) -> ClassicGroup:
@@ -59,6 +60,7 @@ def _as_classic(state: GroupsState, group: ConsumerGroup, left: dict[str, Consum
                 embedded.write_assignment(group.target_of(one.member_id), state.topics, version),
             )
         )
+    made.leader_id = None
     made.protocol = made.select_protocol()
     made.state = State.STABLE
     return made
