@@ -57,7 +57,7 @@ def write(node: Node, turn: int, expected: dict[bytes, bytes]) -> int:
             writer.produce(TOPIC, value, key, partition=0)
             if commits:
                 expected[key] = value
-        (writer.commit_transaction if commits else writer.abort_transaction)(30)
+        (writer.commit_transaction if commits else writer.abort_transaction)(60)
     filler = [record(b"filler", b"%d" % each * 30) for each in range(2_000)]
     end = (confluent.produce_all(node, TOPIC, filler, batch_size=2_000)[-1].offset() or 0) + 1
     expected[b"filler"] = filler[-1].value or b""

@@ -27,15 +27,15 @@ FIXED_AT_THE_START_HERE = {"listeners", "listener.security.protocol.map"}
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminClient]:
-    with KafkaNode(tmp_path_factory.mktemp("kafka")) as node:
+    with KafkaNode(tmp_path_factory.mktemp("kafka"), quick_start=False) as node:  # with no setting of the tests' own
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 3})
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
         yield admin
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
     resource = ConfigResource(kind, name)
-    found: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(30)
+    found: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(60)
     return found
 
 

@@ -175,7 +175,7 @@ class KafkaNode(Node):
             self.properties.setdefault("log.retention.ms", "-1")
         self.heap = heap
         self.quick_start = quick_start
-        """A test wants the JVM up soon; a benchmark wants it as fast as it gets."""
+        """A test wants the JVM up soon and its records kept; a benchmark wants it as shipped and as fast as it gets."""
 
     def base_properties(self) -> dict[str, str]:
         """One node needs its internal topics with one replica."""
