@@ -246,7 +246,7 @@ def run_with_fault(
     trap = stage.traps.set(STEPS[step], when, kill, skip=skip)
     try:
         code = job.wait()
-        assert trap.sprung.wait(5), f"no {step} came:\n{job.text()[-4000:]}"
+        assert trap.sprung.wait(60), f"no {step} came:\n{job.text()[-4000:]}"
         stage.settle()
         if code != 0:
             assert victim == "driver" or "failed:" in job.text(), job.text()[-4000:]

@@ -96,7 +96,7 @@ def test_a_stream_goes_from_topic_to_topic_and_goes_on_where_it_stopped(
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(60), "the stream did not end"
+        assert query.awaitTermination(300), "the stream did not end"
         assert query.exception() is None
 
     for turn in range(2):

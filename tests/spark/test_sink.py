@@ -92,7 +92,7 @@ def test_a_stream_is_written_once_over_restarts(
             topic=topic,
             transactional_id=topic,
             checkpoint_location=str(tmp_path / "reset"),
-        ).awaitTermination(120)
+        ).awaitTermination(300)
     assert len(sink_judge.read_committed(node.bootstrap, topic, 3)) == len(found)
 
 
@@ -289,7 +289,7 @@ def test_the_format_itself_streams_exactly_once_where_rows_are_together(
     apart = options | {"transactionalId": "apart", "checkpointLocation": str(tmp_path / "apart")}
     refused = r"another task writes there too|tasks wrote to|by another task that failed"
     with pytest.raises(PySparkException, match=refused):
-        counting(spark).writeStream.format("tidelog").options(**apart).start().awaitTermination(120)
+        counting(spark).writeStream.format("tidelog").options(**apart).start().awaitTermination(300)
     assert len(sink_judge.read_committed(node.bootstrap, topic, 2)) == len(found)
 
 
@@ -361,7 +361,7 @@ def test_bad_input_is_refused_before_anything_starts(
     with pytest.raises(PySparkException, match="transactionalId"):
         counting(spark).writeStream.format("tidelog").options(
             **{"kafka.bootstrap.servers": node.bootstrap, "topic": topic}
-        ).option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
+        ).option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(300)
 
 
 def test_the_ledger_is_an_ordinary_group(spark: SparkSession, node: Node, sink: MicroBatchSink) -> None:

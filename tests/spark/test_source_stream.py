@@ -54,7 +54,7 @@ def test_available_now_restarts_from_its_checkpoint(
         stream = spark.readStream.format("tidelog").options(**options).load()
         query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
         started = query.trigger(availableNow=True).start()
-        assert started.awaitTermination(180)
+        assert started.awaitTermination(300)
 
     run()
     assert [len(batch) for batch in batches] == [40, 20]
