@@ -79,9 +79,11 @@ def test_a_dead_node_is_seen_and_comes_back(cluster: Cluster) -> None:
 
 
 def test_the_status_names_the_controller_that_most_follow(cluster: Cluster) -> None:
-    before = json.loads(tidelog("status", "--dir", cluster.directory, "--json").out)
-    controller = before[0]["controller"]
-    assert [node["controller"] for node in before] == [controller] * 3
+    def followed() -> list[int | None]:
+        return [node["controller"] for node in json.loads(tidelog("status", "--dir", cluster.directory, "--json").out)]
+
+    cluster.wait(lambda: None not in followed() and len(set(followed())) == 1, "all follow one controller")
+    controller = followed()[0]
     others = ",".join(str(node) for node in cluster.nodes if node != controller)
     cluster.chaos("partition", f"{controller}/{others}")
 

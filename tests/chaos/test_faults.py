@@ -40,9 +40,11 @@ def test_a_leader_cut_off_loses_its_leadership_and_follows_when_healed(cluster: 
     assert [one["log_end_offset"] for one in healed["replicas"]] == [5, 5, 5]
     assert replica(healed, 1)["role"] == "follower"
 
-    told = tidelog("events", "--topic", "cut", "--bootstrap", cluster.bootstrap()).out
-    assert "cut-0 leader 1 -> " in told
-    assert "broker 1 fenced" in told
+    def is_told() -> bool:
+        told = tidelog("events", "--topic", "cut", "--bootstrap", cluster.bootstrap()).out
+        return "cut-0 leader 1 -> " in told and "broker 1 fenced" in told
+
+    cluster.wait(is_told, "the story is written down")
 
 
 def test_a_silent_leader_is_replaced_when_its_session_ends(cluster: Cluster) -> None:

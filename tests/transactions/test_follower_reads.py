@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -66,7 +67,10 @@ def test_followers_serve_readers_of_committed_records(cluster: LocalCluster) -> 
             read = [int(message.value() or b"") for message in confluent.take(consumer, len(expected))]
             assert read == expected
             assert not [one for one in consumer.consume(1, 0.5) if one.error() is None], "what is open is not read"
-            assert node_id in sources, f"read from {sources}"
+            deadline = time.monotonic() + WAIT_S
+            while node_id not in sources:  # the client tells while it is polled
+                assert time.monotonic() < deadline, f"rack-{node_id} reads from {sources}"
+                assert not [one for one in consumer.consume(1, 0.1) if one.error() is None], "nothing more comes"
         finally:
             consumer.close()
     producer.abort_transaction(WAIT_S)
