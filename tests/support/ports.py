@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 
-LOWEST, HIGHEST = 10_050, 11_950
+LOWEST, HIGHEST = 10_050, 19_950
 """Below the range the kernel draws the ports of outgoing connections from, so no client takes one in between, and below
 those that `tidelog.verify.cluster` draws, so no cluster does."""
 _given: set[int] = set()

@@ -26,7 +26,7 @@ from tidelog.wire.private_query import TidelogQueryRequest
 _ASK_TIMEOUT_MS = 5_000
 _POLL_SECONDS = 0.02
 _LINK_TRIES = 4
-_LOWEST_PORT, _HIGHEST_PORT = 12_000, 22_000
+_LOWEST_PORT, _HIGHEST_PORT = 20_000, 22_700
 """With their controllers' ports, which are ten thousand higher, below the range that systems draw the ports of outgoing
 connections from: while a node is down, a connection could take its port, and the node would not come back."""
 
