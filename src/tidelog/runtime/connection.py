@@ -38,6 +38,8 @@ class Connection:
         "_fd",
         "_first_open_slot",
         "_interest",
+        "_max_in_flight",
+        "_max_queued_bytes",
         "_next_slot",
         "_pending",
         "_resuming",
@@ -68,6 +70,9 @@ class Connection:
         self._server = server
         self._socket = accepted
         self._fd = accepted.fileno()
+        self._max_in_flight = server.limits.max_in_flight_requests
+        self._max_queued_bytes = server.limits.max_queued_response_bytes
+        """Limits that change hold for connections made later."""
         self._next_slot = 0
         self._first_open_slot = 0
         """Every slot below it is answered and handed to the sender."""
@@ -96,7 +101,7 @@ class Connection:
 
     def _read(self) -> None:
         receiver = self.receiver
-        if receiver.is_between_frames and self._server.memory.is_short:
+        if self._server.memory.is_short and receiver.is_between_frames:
             self._server.wait_for_memory(self)
             return
         try:
@@ -242,10 +247,9 @@ class Connection:
         self._update_interest()
 
     def _is_full(self) -> bool:
-        limits = self._server.limits
         return (
-            self._next_slot - self._first_open_slot >= limits.max_in_flight_requests
-            or self.sender.queued_bytes >= limits.max_queued_response_bytes
+            self._next_slot - self._first_open_slot >= self._max_in_flight
+            or self.sender.queued_bytes >= self._max_queued_bytes
         )
 
     def _resume_later(self) -> None:

@@ -73,6 +73,14 @@ class Sender:
 
     def _send_gathered(self) -> int:
         parts = self._parts
+        if len(parts) == 1 and type(parts[0]) is bytes:  # most answers, and all of a reader that has all
+            only = parts[0]
+            sent = self._socket.send(only)
+            if sent < len(only):
+                parts[0] = memoryview(only)[sent:]
+            else:
+                parts.clear()
+            return sent
         gathered: list[bytes | memoryview] = []
         size = 0
         flags = 0
