@@ -5,7 +5,9 @@ python tools/check_wheel.py dist/tidelog-0.1.0-py3-none-any.whl
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-COMMAND_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 600
 ALLOWED = {"crc32c", "cramjam", "pip", "setuptools", "tidelog"}
 """What may be in the environment afterwards: the broker alone is small."""
 BIGGEST_WHEEL_BYTES = 2_000_000
@@ -46,7 +48,8 @@ def install(wheel: Path, directory: Path) -> Path:
     """An empty environment with nothing but the wheel and what it asks for; its bin directory."""
     venv.EnvBuilder(with_pip=True, symlinks=True).create(directory)
     binaries = directory / "bin"
-    run(binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    patience = ("--retries", "10", "--timeout", "60")
+    run(binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *patience, wheel)
     listed = run(binaries / "python", "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
     extra = {line.partition("==")[0].lower() for line in listed.split()} - ALLOWED
     if extra:
@@ -55,11 +58,12 @@ def install(wheel: Path, directory: Path) -> Path:
 
 
 def free_port() -> int:
-    """A port of this machine nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of this machine nobody listens on, and that no outgoing connection is given before the node starts."""
+    for port in random.SystemRandom().sample(range(20_000, 22_700), 100):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise CheckFailed("no free port")
 
 
 def use(binaries: Path, data: Path) -> None:
