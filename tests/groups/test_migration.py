@@ -154,6 +154,18 @@ def test_the_last_classic_member_leaves(node: GroupNode) -> None:
     assert classic.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_classic_member_that_is_silent_from_the_change_on_is_taken_out(node: GroupNode) -> None:
+    """It died before anybody told it: what it had must not be its own for ever."""
+    alone(node)
+    modern = ConsumerMember(node, "modern")
+    for _ in range(6):
+        modern.beat()
+        node.pass_ms(3_000)
+    modern.beat()
+    modern.beat()
+    assert read_by(modern) == [0, 1, 2, 3]
+
+
 def test_members_of_a_mixed_group_are_fenced_as_ever(node: GroupNode) -> None:
     classic, modern = alone(node), ConsumerMember(node, "modern")
     mixed_rounds(classic, modern)

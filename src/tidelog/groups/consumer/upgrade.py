@@ -13,7 +13,7 @@ from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.groups import records as classic_records
 from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
-from tidelog.groups.consumer import embedded, records
+from tidelog.groups.consumer import embedded, records, sessions
 from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import ClassicInfo, ConsumerMember
@@ -49,7 +49,7 @@ def upgrade(state: GroupsState, group: ClassicGroup) -> Plan:
     plan.content += [records.target(group.group_id, one, assignment) for one, assignment in plan.target.items()]
     plan.content.append(records.target_epoch(group.group_id, plan.assignment_epoch, 0))
     plan.content += [records.progress(group.group_id, member) for member in plan.members.values()]
-    state.outbox.at_end_of_step(lambda: _tell_waiting(state, group))
+    state.outbox.at_end_of_step(lambda: _take_leave(state, group))
     return plan
 
 
@@ -84,9 +84,12 @@ def _take_over(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
     return made
 
 
-def _tell_waiting(state: GroupsState, group: ClassicGroup) -> None:
-    """Whoever waits in the classic group asks again, and is answered by the new one."""
-    if state.groups.get(group.group_id) is group:
+def _take_leave(state: GroupsState, group: ClassicGroup) -> None:
+    """Whoever waits in the classic group asks again, and is answered by the new one, where sessions begin anew: also of
+    those who are never heard of again.
+    """
+    made = state.groups.get(group.group_id)
+    if not isinstance(made, ConsumerGroup):
         return  # the log did not take the change
     for member in list(group.members.values()):
         code = ErrorCode.REBALANCE_IN_PROGRESS
@@ -94,3 +97,4 @@ def _tell_waiting(state: GroupsState, group: ClassicGroup) -> None:
         member.answer_sync(SyncGroupResponse(error_code=code))
     rebalance.stop_waiting_for_syncs(group)
     group.stop_timers()
+    sessions.after_load(state, made)
