@@ -317,6 +317,10 @@ class NodeSettings(CoordinatorSettings):
     follower_replication_throttled_rate: int = int64(
         INT64_MAX, DYNAMIC, "Bytes a second a follower takes for throttled replicas.", low=0
     )
+    replication_quota_window_num: int = int32(
+        11, NODE, "Windows over which the bytes of throttled replicas are counted.", low=1
+    )
+    replication_quota_window_size_seconds: int = int32(1, NODE, "Length of each of these windows.", low=1)
     replica_alter_log_dirs_io_max_bytes_per_second: int = int64(
         INT64_MAX, DYNAMIC, "Bytes a second for moving replicas between directories.", low=0
     )

@@ -55,12 +55,7 @@ class Replicas:
         """Partitions that grew since their positions were last told."""
         self.is_stopping = False
         self.refused = RefusedBatches(outbox)
-        self.throttles = ReplicationThrottles(
-            node_id,
-            outbox,
-            lambda: self.config.leader_replication_throttled_rate,
-            lambda: self.config.follower_replication_throttled_rate,
-        )
+        self.throttles = ReplicationThrottles(node_id, outbox, lambda: self.config)
 
     @property
     def config(self) -> NodeConfig:

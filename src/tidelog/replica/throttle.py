@@ -10,33 +10,35 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from tidelog.config import NodeConfig
 from tidelog.outbox import Outbox
 from tidelog.replica.partition import Partition
 
-WINDOWS = 11
-WINDOW_MS = 1000
-"""Kafka's defaults of replication.quota.window.num and replication.quota.window.size.seconds."""
-
 
 class Throttle:
-    """One side of one broker: bytes that went, against the bytes a second that may."""
+    """One side of one broker: bytes that went, against the bytes a second that may.
 
-    def __init__(self, outbox: Outbox, bytes_a_second: Callable[[], int]) -> None:
+    What went is remembered for `window_count` windows of `window_ms` each: the longer, the longer a burst is paid for.
+    """
+
+    def __init__(self, outbox: Outbox, bytes_a_second: Callable[[], int], *, window_count: int, window_ms: int) -> None:
         self._outbox = outbox
         self._bytes_a_second = bytes_a_second
+        self._window_count = window_count
+        self._window_ms = window_ms
         self._windows: deque[list[int]] = deque()
         """Start and bytes of each window with any, oldest first."""
 
     def record(self, size: int) -> None:
         """Bytes of throttled replicas went."""
         now_ms = self._outbox.now_ms
-        if not self._windows or now_ms - self._windows[-1][0] >= WINDOW_MS:
+        if not self._windows or now_ms - self._windows[-1][0] >= self._window_ms:
             self._windows.append([now_ms, 0])
         self._windows[-1][1] += size
         self._forget(now_ms)
 
     def _forget(self, now_ms: int) -> None:
-        while self._windows and now_ms - self._windows[0][0] >= WINDOWS * WINDOW_MS:
+        while self._windows and now_ms - self._windows[0][0] >= self._window_count * self._window_ms:
             self._windows.popleft()
 
     @property
@@ -46,19 +48,30 @@ class Throttle:
         self._forget(now_ms)
         if not self._windows:
             return False
-        elapsed_ms = max(now_ms - self._windows[0][0], WINDOW_MS)
+        elapsed_ms = max(now_ms - self._windows[0][0], self._window_ms)
         return sum(size for _, size in self._windows) * 1000 > self._bytes_a_second() * elapsed_ms
 
 
 class ReplicationThrottles:
     """Both sides of this broker."""
 
-    def __init__(
-        self, node_id: int, outbox: Outbox, leader_rate: Callable[[], int], follower_rate: Callable[[], int]
-    ) -> None:
+    def __init__(self, node_id: int, outbox: Outbox, config: Callable[[], NodeConfig]) -> None:
         self._node_id = node_id
-        self.leader = Throttle(outbox, leader_rate)
-        self.follower = Throttle(outbox, follower_rate)
+        window_count = config().replication_quota_window_num
+        window_ms = config().replication_quota_window_size_seconds * 1000
+        # The rates are dynamic: they are asked for each time. The windows are not.
+        self.leader = Throttle(
+            outbox,
+            lambda: config().leader_replication_throttled_rate,
+            window_count=window_count,
+            window_ms=window_ms,
+        )
+        self.follower = Throttle(
+            outbox,
+            lambda: config().follower_replication_throttled_rate,
+            window_count=window_count,
+            window_ms=window_ms,
+        )
 
     def leads_throttled(self, partition: Partition) -> bool:
         """Whether what this broker sends of a partition that it leads is counted."""
