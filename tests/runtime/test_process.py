@@ -73,6 +73,15 @@ def test_a_signal_is_a_clean_stop(tmp_path: Path, number: signal.Signals) -> Non
         assert [words[1].split()[0] for words in lines] == ["listening", "stop-requested", "stopped"]
 
 
+def test_a_setting_to_be_careful_with_is_warned_about(tmp_path: Path) -> None:
+    with running(tmp_path / "old", replica_lag_max_messages=4000) as node:
+        (line,) = node.log_lines("caution")
+        assert (line["level"], line["setting"]) == ("warning", "replica.lag.max.messages")
+        assert "healthy followers" in line["reason"]
+    with running(tmp_path / "usual") as node:
+        assert node.log_lines("caution") == []
+
+
 def test_a_second_signal_ends_it_on_the_spot(tmp_path: Path) -> None:
     with process(tmp_path, "stubborn") as (child, port):
         child.send_signal(signal.SIGTERM)

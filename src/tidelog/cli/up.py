@@ -67,6 +67,7 @@ class _StopAsked(Exception):
 
 def run(arguments: argparse.Namespace) -> int:
     """Start, tell when ready, watch until told to stop."""
+    from tidelog.runtime.cautions import cautions
     from tidelog.runtime.cluster_plan import check_ports, check_settings, plan_cluster
     from tidelog.runtime.formatting import check_cluster, prepare_cluster
     from tidelog.runtime.supervisor import Supervisor
@@ -75,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_settings(settings)
     plan = plan_cluster(arguments.dir, arguments.nodes, arguments.controllers, arguments.port)
     configs = check_cluster(plan, settings)
+    for caution in cautions(configs[0]):
+        print(f"tidelog up: warning: {caution.setting}: {caution.reason}", file=sys.stderr)
     supervisor = Supervisor(plan)
     with _signals_ask_to_stop():
         try:

@@ -20,6 +20,7 @@ from types import FrameType
 from tidelog.config import Listener, NodeConfig
 from tidelog.errors import TidelogError
 from tidelog.runtime.boot import boot_id
+from tidelog.runtime.cautions import cautions
 from tidelog.runtime.clock import Clock
 from tidelog.runtime.descriptors import Descriptors, raise_descriptor_limit
 from tidelog.runtime.files import DirectoryStorage
@@ -57,6 +58,8 @@ def run_node(
         host = Host(loop, server, log, _peer_settings(config))
         try:
             config = _listen(config, server, log)
+            for caution in cautions(config):
+                log.warning("caution", setting=caution.setting, reason=caution.reason)
             node = (node_factory or _default_factory())(
                 config, storages, int.from_bytes(os.urandom(8), "big"), loop.clock.now_ms()
             )
