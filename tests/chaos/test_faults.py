@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from tests.chaos.conftest import Cluster, tidelog
@@ -92,3 +93,17 @@ def test_a_wiped_node_has_no_vote_and_copies_again(cluster: Cluster) -> None:
 
     cluster.wait(lambda: 3 in [node for (kind, _), node in kinds().items() if kind == "observer"], "it observes")
     assert kinds()["voter", before[3]] == 3, "the vote is that of the disk it lost"
+
+    gone = tidelog("quorum", "remove", 3, "--bootstrap", cluster.bootstrap())
+    assert (gone.code, gone.out) == (0, f"removed voter 3 with directory {before[3]}\n")
+    again = tidelog("quorum", "remove", 3, "--bootstrap", cluster.bootstrap())
+    assert (again.code, again.err) == (2, "tidelog quorum remove: node 3 is no voter; these are: 1, 2\n")
+    properties = Path(cluster.directory, "node-3", "server.properties")
+    added = tidelog("quorum", "add", "--config", properties, "--bootstrap", cluster.bootstrap(), "--json")
+    assert added.code == 0, added.err
+    said = json.loads(added.out)
+    assert said["directory_id"] != before[3]
+    assert kinds()["voter", said["directory_id"]] == 3, "it votes with the disk it has now"
+    twice = tidelog("quorum", "add", "--config", properties, "--bootstrap", cluster.bootstrap())
+    assert twice.code == 1
+    assert "DUPLICATE_VOTER" in twice.err

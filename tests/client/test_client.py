@@ -8,13 +8,15 @@ import time
 
 import pytest
 
-from tests.client.fake_cluster import Close, Cluster, running
+from tests.client.fake_cluster import Broker, Close, Cluster, running
 from tests.support.ports import free_ports
 from tidelog.client import EARLIEST, LATEST, Client, list_offsets
 from tidelog.client import client as client_module
 from tidelog.client.client import parse_bootstrap
+from tidelog.client.cluster_admin import list_brokers
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.wire.apis import ApiKey, api_versions
+from tidelog.wire.messages.describe_cluster import DescribeClusterResponse
 from tidelog.wire.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 from tidelog.wire.messages.list_offsets import ListOffsetsTopicResponse as TopicAnswer
 
@@ -102,6 +104,22 @@ def test_a_connection_that_breaks_is_made_again() -> None:
         client.refresh(["t"])
         cluster.fail(ApiKey.METADATA, lambda *_: Close, lambda *_: Close)
         assert client.refresh(["t"]).topics.keys() == {"t"}
+
+
+def test_one_that_knows_no_controller_is_not_asked_again_while_others_are_there() -> None:
+    """A broker that is cut off answers clients, and can do nothing for them."""
+    asked = []
+
+    def cut_off(broker: Broker, body: object, version: int) -> DescribeClusterResponse:
+        asked.append(broker.broker_id)
+        unhappy = len(asked) == 1 or broker.broker_id == asked[0]
+        return DescribeClusterResponse(error_code=ErrorCode.NOT_CONTROLLER if unhappy else 0, cluster_id="test")
+
+    versions = {int(ApiKey.DESCRIBE_CLUSTER): api_versions(ApiKey.DESCRIBE_CLUSTER)}
+    with running(brokers=2, versions=versions) as cluster, Client(cluster.bootstrap) as client:
+        cluster.fail(ApiKey.DESCRIBE_CLUSTER, *[cut_off] * 10)
+        assert list_brokers(client).cluster_id == "test"
+        assert asked == [1, 2]
 
 
 def test_a_broken_answer_is_an_error_and_not_a_crash() -> None:

@@ -21,7 +21,7 @@ COMMANDS = {
     "transactions": "list, describe and abort transactions, and find those that hang",
     "partitions": "show where every replica of a topic stands, and why",
     "brokers": "list the brokers of a cluster",
-    "quorum": "describe the quorum of the controllers",
+    "quorum": "describe the quorum of the controllers, add and remove voters",
     "elect": "elect preferred leaders, or unclean ones",
     "reassign": "move replicas to other brokers",
     "events": "show what happened to replicas, and why",

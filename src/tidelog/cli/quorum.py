@@ -1,18 +1,33 @@
-"""`tidelog quorum`: who decides."""
+"""`tidelog quorum`: who decides, and who is to."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect
+from tidelog.cli.frame import (
+    Exit,
+    Parser,
+    UsageError,
+    add_cluster,
+    add_json,
+    add_subcommand,
+    connect,
+    load_config,
+    whole_number,
+)
 from tidelog.cli.output import print_json, table
-from tidelog.wire.uuids import to_text
+from tidelog.errors import ConfigError, DecodeError, DirectoryError
+from tidelog.wire.uuids import from_text, to_text
 
-SUMMARY = "describe the quorum of the controllers"
+SUMMARY = "describe the quorum of the controllers, add and remove voters"
 EXAMPLES = """\
   tidelog quorum describe
-  tidelog quorum describe --json"""
+  tidelog quorum describe --json
+  tidelog quorum add --config controller.properties    a controller that runs and follows becomes a voter
+  tidelog quorum remove 3
+
+A voter whose disk was lost is removed first and then added with its new directory."""
 
 
 def configure(parser: Parser) -> None:
@@ -26,8 +41,27 @@ def configure(parser: Parser) -> None:
         "A voter is an id with a directory id: a node whose disk was wiped is no voter until it is added again.",
         _describe,
     )
-    add_cluster(described)
-    add_json(described)
+    added = add_subcommand(
+        commands,
+        "add",
+        "make a controller that follows the quorum one of its voters",
+        "  tidelog quorum add --config controller.properties\n\n"
+        "To be run where the controller's directories are: its directory id is read from there.",
+        _add,
+    )
+    added.add_argument("--config", metavar="FILE", required=True, help="the controller's properties file")
+    removed = add_subcommand(
+        commands,
+        "remove",
+        "take a voter out of the quorum",
+        "  tidelog quorum remove 3\n  tidelog quorum remove 3 --directory-id 4ZUYCIJbQGeXVSH-Kgm6Ow",
+        _remove,
+    )
+    removed.add_argument("node", metavar="NODE", type=whole_number, help="its id")
+    removed.add_argument("--directory-id", metavar="ID", type=_directory_id, help="default: that of the voter now")
+    for one in (described, added, removed):
+        add_cluster(one)
+        add_json(one)
 
 
 def _describe(arguments: argparse.Namespace) -> int:
@@ -72,6 +106,53 @@ def _describe(arguments: argparse.Namespace) -> int:
     for line in table(headings, [list(one.values()) for one in replicas]):
         print("  " + line)
     return Exit.OK
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    from tidelog.client.cluster_admin import add_voter
+    from tidelog.runtime.cluster_plan import HOST
+    from tidelog.runtime.formatting import read_meta_properties
+
+    config = load_config(arguments.config)
+    if not config.is_controller:
+        raise ConfigError(f"{arguments.config}: process.roles: a node that is no controller cannot vote")
+    meta = read_meta_properties(config.metadata_directory)
+    if meta is None:
+        raise DirectoryError(f"{config.metadata_directory} is not formatted")
+    listeners = [(entry.name, entry.host or HOST, entry.port) for entry in config.controller_addresses]
+    with connect(arguments) as client:
+        add_voter(client, meta.cluster_id, config.node_id, meta.directory_id, listeners)
+    return _say("added", config.node_id, meta.directory_id, arguments)
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    from tidelog.client.cluster_admin import describe_quorum, remove_voter
+
+    with connect(arguments) as client:
+        directory_id = arguments.directory_id
+        if directory_id is None:
+            voters = {one.replica_id: one for one in describe_quorum(client).topics[0].partitions[0].current_voters}
+            if arguments.node not in voters:
+                known = ", ".join(map(str, sorted(voters)))
+                raise UsageError(f"tidelog quorum remove: node {arguments.node} is no voter; these are: {known}")
+            directory_id = voters[arguments.node].replica_directory_id
+        remove_voter(client, arguments.node, directory_id)
+    return _say("removed", arguments.node, directory_id, arguments)
+
+
+def _say(did: str, node_id: int, directory_id: bytes, arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print_json({"did": did, "node": node_id, "directory_id": to_text(directory_id)})
+    else:
+        print(f"{did} voter {node_id} with directory {to_text(directory_id)}")
+    return Exit.OK
+
+
+def _directory_id(text: str) -> bytes:
+    try:
+        return from_text(text)
+    except DecodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a directory id") from None
 
 
 def _ago(leading: Any, moment_ms: int) -> int | None:

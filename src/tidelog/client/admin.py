@@ -307,4 +307,5 @@ def _ask_controller(client: Client, request: Message, results: Callable[[Any], l
         error = error_of(first.error_code, getattr(first, "error_message", None) or getattr(first, "name", None))
         if error.code not in (ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED):
             raise error
+        client.turn_elsewhere()
         deadline.pause(error)

@@ -40,6 +40,9 @@ class Client:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._connections: dict[tuple[str, int, str], Connection] = {}
         self._has_met_cluster = False
+        self._last_asked: tuple[str, int] | None = None
+        """Who was chosen when any broker would do."""
+        self._avoided: tuple[str, int] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +57,10 @@ class Client:
         self._connections.clear()
 
     # --- asking ---
+
+    def turn_elsewhere(self) -> None:
+        """Whoever was asked last cannot help, as one that is cut off from the others: ask another next time."""
+        self._avoided = self._last_asked
 
     def ask(self, request: Message, *, broker_id: int | None = None, timeout_ms: int | None = None) -> Any:
         """Ask one broker, by default whichever answers; a broken connection is tried again until the timeout.
@@ -85,7 +92,9 @@ class Client:
 
     def _connect_any(self, channel: str, deadline: Deadline) -> Connection:
         for connection in self._connections.values():
-            if connection.is_open and connection.is_idle and not channel:
+            address = (connection.host, connection.port)
+            if connection.is_open and connection.is_idle and not channel and address != self._avoided:
+                self._last_asked = address
                 return connection
         first_contact = Deadline(max(self._bootstrap_timeout_ms, 1))
         while True:
@@ -94,6 +103,7 @@ class Client:
                 try:
                     connection = self._connection(host, port, channel, deadline)
                     self._has_met_cluster = True
+                    self._last_asked = (host, port)
                     return connection
                 except KafkaError as error:
                     failures.append(error)
@@ -106,10 +116,13 @@ class Client:
                 first_contact.pause(failure)
 
     def _candidates(self) -> list[tuple[str, int]]:
-        """Known brokers in a random order, so that clients spread; then the bootstrap list, which may have moved."""
+        """Known brokers in a random order, so that clients spread; then the bootstrap list, which may have moved.
+
+        One to be avoided comes last.
+        """
         known = [(broker.host, broker.port) for broker in self.metadata.brokers.values()]
         random.shuffle(known)
-        return list(dict.fromkeys(known + self._bootstrap))
+        return sorted(dict.fromkeys(known + self._bootstrap), key=lambda address: address == self._avoided)
 
     def _connection(self, host: str, port: int, channel: str, deadline: Deadline) -> Connection:
         key = (host, port, channel)

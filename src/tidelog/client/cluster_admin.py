@@ -10,6 +10,7 @@ from tidelog.client.backoff import Deadline, error_of
 from tidelog.client.client import Client, TopicPartition
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.message import Message
+from tidelog.wire.messages import add_raft_voter
 from tidelog.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -24,6 +25,7 @@ from tidelog.wire.messages.describe_quorum import (
 )
 from tidelog.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tidelog.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 METADATA_TOPIC = "__cluster_metadata"
 ELECTIONS = {"preferred": 0, "unclean": 1}
@@ -67,6 +69,27 @@ def describe_quorum(client: Client) -> DescribeQuorumResponse:
 
     answer: DescribeQuorumResponse = _ask(client, request, errors)
     return answer
+
+
+def add_voter(
+    client: Client, cluster_id: str, node_id: int, directory_id: bytes, listeners: Sequence[tuple[str, str, int]]
+) -> None:
+    """Make a controller that follows the quorum one of its voters (KIP-853); listeners are name, host and port."""
+    request = add_raft_voter.AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=client.timeout_ms,
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        listeners=[add_raft_voter.Listener(name=name, host=host, port=port) for name, host, port in listeners],
+    )
+    # A voter that has not caught up yet, or a change before this one, is a matter of moments.
+    _ask(client, request, lambda found: [(found.error_code, found.error_message)], patient=True)
+
+
+def remove_voter(client: Client, node_id: int, directory_id: bytes) -> None:
+    """Take a voter out of the quorum; it goes on as an observer if it runs."""
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
+    _ask(client, request, lambda found: [(found.error_code, found.error_message)])
 
 
 def elect_leaders(
@@ -132,14 +155,24 @@ def _by_topic(partitions: Sequence[TopicPartition]) -> list[tuple[str, list[int]
     return [(topic, [number for _, number in group]) for topic, group in grouped]
 
 
-def _ask(client: Client, request: Message, errors: Callable[[Any], Iterable[tuple[int, str | None]]]) -> Any:
-    """Ask any broker, which asks the controller; while there is none it is tried again."""
+def _ask(
+    client: Client,
+    request: Message,
+    errors: Callable[[Any], Iterable[tuple[int, str | None]]],
+    *,
+    patient: bool = False,
+) -> Any:
+    """Ask any broker, which asks the controller; while there is none it is tried again.
+
+    `patient` also tries again what the controller had no time for.
+    """
     deadline = Deadline(client.timeout_ms)
     while True:
         answer = client.ask(request, timeout_ms=deadline.remaining_ms)
         error = next((error_of(code, message) for code, message in errors(answer) if code), None)
         if error is None:
             return answer
-        if error.code not in _TRY_AGAIN:
+        if error.code not in _TRY_AGAIN and not (patient and error.code == ErrorCode.REQUEST_TIMED_OUT):
             raise error
+        client.turn_elsewhere()
         deadline.pause(error)
