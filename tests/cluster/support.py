@@ -67,6 +67,7 @@ def create_topic(cluster: LocalCluster, name: str, partitions: int = 3, factor: 
     settings = {"min.insync.replicas": "2"} | {key.replace("_", "."): value for key, value in config.items()}
     client = admin(cluster)
     client.create_topics([NewTopic(name, partitions, factor, config=settings)])[name].result(WAIT_S)
+    wait_known(cluster)
 
 
 def ask(cluster: LocalCluster, request: Message, node_id: int | None = None) -> Any:
@@ -79,6 +80,17 @@ def ask(cluster: LocalCluster, request: Message, node_id: int | None = None) -> 
         return connection.call(request, 10_000)
     finally:
         connection.close()
+
+
+def wait_known(cluster: LocalCluster) -> None:
+    """Until every broker that answers knows what one of them knows by now: which one is asked next is up to chance."""
+
+    def offsets() -> list[int]:
+        answers = [cluster.ask(node_id, "node") for node_id in cluster.node_ids]
+        return [int(answer["metadata_offset"]) for answer in answers if answer is not None]
+
+    known = max(offsets(), default=0)
+    wait_until(lambda: all(offset >= known for offset in offsets()), f"all brokers know metadata up to {known}")
 
 
 def wait_in_step(cluster: LocalCluster, topic: str, partitions: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from tests.cluster.support import wait_known
 from tests.interop.toolbox import Toolbox
 from tests.support.processes import wait_until
 from tidelog.verify.cluster import LocalCluster
@@ -62,15 +63,21 @@ class Operator:
 
     def ask_controller(self, main_class: str, *arguments: str) -> str:
         """A tool that speaks to a controller's listener (KIP-919)."""
-        return self._tools.run(main_class, "--bootstrap-controller", self.any_controller, *arguments)
+        return self._run_to_the_end(main_class, "--bootstrap-controller", self.any_controller, *arguments)
 
     def cluster_tool(self, command: str, *arguments: str, expect_failure: bool = False) -> str:
         """kafka-cluster, whose command comes before its options."""
         words = (command, *self._server, *arguments)
-        return self._tools.run(f"{TOOLS}.ClusterTool", *words, expect_failure=expect_failure)
+        return self._run_to_the_end(f"{TOOLS}.ClusterTool", *words, expect_failure=expect_failure)
 
     def _run(self, main_class: str, *arguments: str, expect_failure: bool = False) -> str:
-        return self._tools.run(main_class, *self._server, *arguments, expect_failure=expect_failure)
+        return self._run_to_the_end(main_class, *self._server, *arguments, expect_failure=expect_failure)
+
+    def _run_to_the_end(self, main_class: str, *arguments: str, expect_failure: bool = False) -> str:
+        """The next tool may ask a broker that learns of a change a moment after the one that has answered for it."""
+        said = self._tools.run(main_class, *arguments, expect_failure=expect_failure)
+        wait_known(self.cluster)
+        return said
 
     # --- what they say ---
 
