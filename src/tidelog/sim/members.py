@@ -5,7 +5,8 @@
 
 One that wakes up commits first, as an application does that had been at work on what it read: its generation may be
 over by then, and others may have read further. A static one comes back under its own name, and now and then somebody
-who still has its former id commits (KIP-345).
+who still has its former id commits (KIP-345). In some groups each life is of one protocol or the other, so that the
+group moves over, is of both, and moves back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidelog.sim.committing import Committer, GroupNotes, IsCoordinator
 from tidelog.sim.reading import end_of, records_of
 from tidelog.sim.scripted import GROUP, RETRY_MS, Script
 from tidelog.sim.sharing import COOPERATIVE, RANGE, decode_share, encode_share, share, subscription_of
-from tidelog.sim.work_shape import CLASSIC, LEDGER, MemberShape
+from tidelog.sim.work_shape import CHANGING, CLASSIC, LEDGER, MemberShape
 from tidelog.sim.world import World
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.consumer_group_heartbeat import (
@@ -58,6 +59,7 @@ class Member(Committer):
         self.is_ending = False
         """Faults are over: no more moods."""
         self._lives = 0
+        self._is_classic = shape.protocol == CLASSIC
         self._member_id = ""
         self._generation = -1
         self._positions: dict[int, int] = {}
@@ -70,10 +72,6 @@ class Member(Committer):
         self.play(self._life())
 
     @property
-    def _is_classic(self) -> bool:
-        return self.shape.protocol == CLASSIC
-
-    @property
     def _who(self) -> str:
         """By what others know it in a generation: a static member may have several ids."""
         return self._instance_id or self._member_id
@@ -84,6 +82,8 @@ class Member(Committer):
         while True:
             self._lives += 1
             self._former_id = self._member_id
+            if self.shape.protocol == CHANGING:
+                self._is_classic = self.chance.below(2) == 0
             self._member_id = "" if self._is_classic else f"{self.name}-{self._lives}"
             yield from self._living()
             self._drop()
@@ -170,7 +170,8 @@ class Member(Committer):
             del self._positions[index]
             self._committed.pop(index, None)
         for index in indexes:
-            self.notes.owns(self._generation, index, self._who)
+            if self.shape.protocol != CHANGING:  # there generations begin anew when the group was empty
+                self.notes.owns(self._generation, index, self._who)
             if is_prompt and index not in self._positions:
                 self.notes.takes(index, self._who, self.world.now_ms)
         for index in indexes:

@@ -19,7 +19,7 @@ OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 SHARE = 3
 """In one seed of so many there are groups and transactions."""
 LEDGER_PARTITIONS = 2
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, CHANGING = "classic", "consumer", "changing"
 Choice = TypeVar("Choice")
 
 
@@ -66,7 +66,7 @@ class MemberShape:
     name: str
     group: str
     protocol: str
-    """classic, or consumer (KIP-848)"""
+    """classic, consumer (KIP-848), or changing: one or the other, anew in each life"""
     draw: int
     is_first: bool
     begins_ms: int
@@ -202,11 +202,11 @@ def _draw_transactors(chance: Chance) -> tuple[TransactorShape, ...]:
 
 
 def _draw_members(chance: Chance) -> tuple[MemberShape, ...]:
-    """A group or two, each of one protocol; one member of three is static."""
+    """A group or two, most of one protocol; one member of three is static."""
     found: list[MemberShape] = []
     for number in range(1 + chance.below(2)):
-        protocol = _pick(chance, (CLASSIC, CONSUMER))
-        is_cooperative = protocol == CLASSIC and chance.below(2) == 0
+        protocol = _pick(chance, (CLASSIC, CLASSIC, CONSUMER, CONSUMER, CHANGING))
+        is_cooperative = protocol != CONSUMER and chance.below(2) == 0
         found += [
             MemberShape(
                 f"g{number}-m{member}",
@@ -217,7 +217,7 @@ def _draw_members(chance: Chance) -> tuple[MemberShape, ...]:
                 chance.below(3_000),
                 200 + chance.below(300),
                 is_cooperative,
-                chance.below(3) == 0,
+                protocol != CHANGING and chance.below(3) == 0,
             )
             for member in range(2 + chance.below(2))
         ]
