@@ -9,6 +9,7 @@ import pytest
 from tidelog.sim.clock import Clock
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import Connection
+from tidelog.sim.timeline import SPAN_MS, Timeline
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 
@@ -161,3 +162,30 @@ def test_a_wiped_node_comes_back_empty_under_its_old_id() -> None:
     cluster.world.start(1)
     assert cluster.world.run_until(lambda: cluster.is_running(1))
     assert cluster.newest_image().brokers[1].log_dirs != before
+
+
+def test_what_is_set_for_any_time_happens_in_order_of_time_and_then_of_asking() -> None:
+    timeline = Timeline(7, start_ms=1_000_000)
+    wanted: list[tuple[int, int]] = []
+    happened: list[tuple[int, int]] = []
+
+    def put(delay_ms: int) -> None:
+        at_ms, number = timeline.now_ms + delay_ms, len(wanted)
+        wanted.append((at_ms, number))
+
+        def happen() -> None:
+            assert timeline.now_ms == at_ms
+            happened.append((at_ms, number))
+            if number < 2_000:
+                put(timeline.chance.below(3))
+                put(timeline.chance.below(SPAN_MS * 8))
+
+        timeline.at(at_ms, happen)
+
+    for delay_ms in (SPAN_MS * 40, SPAN_MS, 0, SPAN_MS - 1, 5, 5):
+        put(delay_ms)
+    while len(happened) < len(wanted):
+        timeline.run_for(timeline.chance.below(SPAN_MS * 3))  # ends within spans, at their ends and where nothing is
+    assert len(happened) > 2_000
+    assert happened == sorted(wanted)
+    assert not timeline.run_until(lambda: False, within_ms=10)

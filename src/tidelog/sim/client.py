@@ -11,7 +11,8 @@ from typing import Any
 
 from tidelog.errors import ErrorCode
 from tidelog.sim.network import Connection
-from tidelog.sim.world import CONNECT_TIMEOUT_MS, World
+from tidelog.sim.wires import CONNECT_TIMEOUT_MS
+from tidelog.sim.world import World
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

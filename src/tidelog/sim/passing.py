@@ -14,20 +14,20 @@ from tidelog.storage import Slice
 from tidelog.wire import frames
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from tidelog.wire.messages.produce import ProduceRequest
 
 
-def pass_request(
-    api_key: int, api_version: int, body: Any, supported: Mapping[int, tuple[int, int]], *, through_bytes: bool
-) -> Any:
-    """What arrives of a request."""
-    if through_bytes:
-        frame = b"".join(_bytes(frames.encode_request(api_key, api_version, 0, "sim", body)))
-        return frames.decode_request(memoryview(bytearray(frame[4:])), supported).body
-    if api_key == ApiKey.PRODUCE:
-        for topic in body.topic_data:
-            for partition in topic.partition_data:
-                partition.records = memoryview(bytearray(partition.records))
-    return body
+def pass_request(api_key: int, api_version: int, body: Any, supported: Mapping[int, tuple[int, int]]) -> Any:
+    """What arrives of a request that goes through bytes."""
+    frame = b"".join(_bytes(frames.encode_request(api_key, api_version, 0, "sim", body)))
+    return frames.decode_request(memoryview(bytearray(frame[4:])), supported).body
+
+
+def hand_over_batches(body: ProduceRequest) -> None:
+    """Give a request to produce batches of its own: they are stamped where they are."""
+    for topic in body.topic_data:
+        for partition in topic.partition_data:
+            partition.records = memoryview(bytearray(partition.records))
 
 
 def pass_response(api_key: int, api_version: int, body: Any, *, through_bytes: bool) -> Any:
@@ -57,21 +57,28 @@ def record_bytes(api_key: int, body: Any) -> bytes | None:
 
 def _fetched(body: FetchResponse) -> FetchResponse:
     """The answer with its slices read; what holds them is not changed, because a node may look at it again."""
-    if not any(partition.records is not None for topic in body.responses for partition in topic.partitions):
+    if not _has_records(body):
         return body
     responses = []
     for topic in body.responses:
         partitions = []
-        for partition in topic.partitions:
-            records = partition.records
-            if records is not None:
-                copy = PartitionData.__new__(PartitionData)
-                for name in PartitionData.__slots__:
-                    setattr(copy, name, getattr(partition, name))
-                parts = records if isinstance(records, list) else [records]
-                copy.records = memoryview(b"".join(_bytes(parts)))
-                partition = copy
-            partitions.append(partition)
+        for one in topic.partitions:
+            if one.records:
+                parts = one.records if isinstance(one.records, list) else [one.records]
+                one = PartitionData(
+                    partition_index=one.partition_index,
+                    error_code=one.error_code,
+                    high_watermark=one.high_watermark,
+                    last_stable_offset=one.last_stable_offset,
+                    log_start_offset=one.log_start_offset,
+                    diverging_epoch=one.diverging_epoch,
+                    current_leader=one.current_leader,
+                    snapshot_id=one.snapshot_id,
+                    aborted_transactions=one.aborted_transactions,
+                    preferred_read_replica=one.preferred_read_replica,
+                    records=memoryview(b"".join(_bytes(parts))),
+                )
+            partitions.append(one)
         responses.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions))
     return FetchResponse(
         throttle_time_ms=body.throttle_time_ms,
@@ -80,6 +87,14 @@ def _fetched(body: FetchResponse) -> FetchResponse:
         responses=responses,
         node_endpoints=body.node_endpoints,
     )
+
+
+def _has_records(body: FetchResponse) -> bool:
+    for topic in body.responses:
+        for partition in topic.partitions:
+            if partition.records:
+                return True
+    return False
 
 
 def _bytes(parts: Sequence[Any]) -> list[bytes]:

@@ -10,6 +10,7 @@ Nothing but the seed decides. A trace of what happened has a hash, so that two r
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import traceback
 from collections import Counter
@@ -43,6 +44,8 @@ ABSENCE_MS = 3_000
 WITHOUT_ONE_MS = 30_000
 """How long it may take until everything goes on without one broker: its session and its lag among others."""
 SETTLE_MS = 2_000
+GARBAGE_OBJECTS = 50_000
+"""New objects after which Python looks for cycles among them; its own 700 cost a tenth of all time."""
 MOST_WAITING = 50
 """A producer with so many records unsettled hands over no more, as one whose buffer is full."""
 
@@ -71,7 +74,8 @@ class Outcome:
 
 def run(seed: int, checkers: Sequence[type[Checker]] = ALL, shape: Shape | None = None) -> Outcome:
     """Play a seed to its end, or to the first violation."""
-    return _Run(shape or draw(seed), checkers).play()
+    with _garbage_kept():
+        return _Run(shape or draw(seed), checkers).play()
 
 
 class _Run:
@@ -350,6 +354,17 @@ class _Run:
             seen["snapshot install"] += 1
         elif told.kind == "controller-active":
             seen["controller change"] += seen[told.kind] > 1
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Let Python look for cycles of garbage rarely: a history makes millions of objects, and hardly a cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE_OBJECTS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager

@@ -49,9 +49,17 @@ class History:
         """By topic and partition: up to where an admin asked for records to be deleted."""
         self.replay = Replay()
         """The committed metadata, applied once more by somebody who is no node."""
+        self._may_lose: dict[str, bool] = {}
         self._values_at = -1
         self._values: dict[tuple[str, int], dict[int, str]] = {}
         """What `values` found, while nothing happens."""
+
+    def may_lose(self, topic: str) -> bool:
+        """Whether records of a topic may be lost without that being a bug."""
+        known = self._may_lose.get(topic)
+        if known is None:
+            known = self._may_lose[topic] = self.shape.may_lose(topic)
+        return known
 
     def partitions(self) -> Sequence[tuple[str, int, tuple[int, ...]]]:
         """Topic, index and replicas of everything that is written to, as the newest metadata has it."""

@@ -27,7 +27,7 @@ class LastValuesStay(WorkChecker):
         replicas = known.partitions[0].replicas
         logs = {node_id: self.history.log_bytes(node_id, STATE, 0) for node_id in replicas}
         complaint = compacted.contradiction(logs)
-        if not complaint and not self.history.shape.may_lose(STATE):
+        if not complaint and not self.history.may_lose(STATE):
             complaint = compacted.wrong_value(logs[replicas[0]], work.writer.allowed()) or compacted.disagreement(logs)
         if complaint:
             raise self.violated(complaint)

@@ -19,7 +19,7 @@ class AcknowledgedRecordsStay(Checker):
             if producer.settings.acks != ALL:
                 continue
             for entry in producer.ledger:
-                if entry.outcome == ACKNOWLEDGED and not self.history.shape.may_lose(entry.topic):
+                if entry.outcome == ACKNOWLEDGED and not self.history.may_lose(entry.topic):
                     found = finals[entry.topic, entry.partition].get(entry.offset)
                     # A duplicate that is too old to be remembered is acknowledged without an offset.
                     if entry.offset < 0:
@@ -42,7 +42,7 @@ class ReadRecordsStay(Checker):
                 (one, topic, index) in self.history.rotten for one in self.history.cluster.brokers
             ):
                 raise self.violated(f"{consumer.name} was sent damaged batches of {topic}-{index}")
-            if self.history.shape.may_lose(topic):
+            if self.history.may_lose(topic):
                 continue
             if consumer.resets:
                 raise self.violated(f"{consumer.name} had read more of {topic}-{index} than there was later")
@@ -102,7 +102,7 @@ class LatestOffsetsNeverGoBack(Checker):
 
     def at_end(self) -> None:
         for asker in self.history.askers:
-            if self.history.shape.may_lose(asker.topic):
+            if self.history.may_lose(asker.topic):
                 continue
             for (before, higher), (leader, offset) in pairwise(asker.told):
                 if offset < higher:
@@ -121,7 +121,7 @@ class IdempotentLogsHaveNoDuplicate(Checker):
             if not producer.settings.enable_idempotence or any(one.outcome != ACKNOWLEDGED for one in entries):
                 continue  # one that gave a record up went on as another producer: Kafka promises nothing across that
             for topic, index, _ in self.history.partitions():
-                if self.history.shape.may_lose(topic):
+                if self.history.may_lose(topic):
                     continue
                 own = [one for one in entries if (one.topic, one.partition) == (topic, index)]
                 mine = {one.value for one in own}

@@ -56,23 +56,24 @@ class Observer:
                 checker.told()
         known = life.replicas
         for partition in node.replicas.partitions.values():
-            leadership = partition.leadership
-            if leadership is None:
-                isr = proposed = None
-            else:
-                isr, proposed = leadership.isr, leadership.proposed
             before = known.get(partition)
+            leadership = partition.leadership
             if (
-                before is None
-                or before[0] != partition.high_watermark
-                or before[1] != partition.leader_epoch
-                or before[2] != isr
-                or before[3] is not partition.role
-                or before[4] is not proposed
+                before is not None
+                and before[0] == partition.high_watermark
+                and before[1] == partition.leader_epoch
+                and before[2] is partition.role
+                and (
+                    before[3] is before[4] is None
+                    if leadership is None
+                    else before[4] is leadership.proposed and before[3] == leadership.isr
+                )
             ):
-                known[partition] = (partition.high_watermark, partition.leader_epoch, isr, partition.role, proposed)
-                for checker in self._on_replica:
-                    checker.replica_changed(process, partition)
+                continue
+            isr, proposed = (None, None) if leadership is None else (leadership.isr, leadership.proposed)
+            known[partition] = (partition.high_watermark, partition.leader_epoch, partition.role, isr, proposed)
+            for checker in self._on_replica:
+                checker.replica_changed(process, partition)
 
 
 def _overriding(checkers: Sequence[Checker], name: str) -> list[Checker]:

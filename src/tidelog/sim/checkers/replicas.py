@@ -140,11 +140,10 @@ class CommittedRecordsStay(Checker):
         place = places.get(partition)
         if place is None:
             place = places[partition] = _Place(partition.log.log_start_offset)
-        is_rotten = (process.host.name, partition.topic, partition.index) in self.history.rotten
         if (
             partition.high_watermark > place.offset
-            and not is_rotten
-            and not self.history.shape.may_lose(partition.topic)
+            and not self.history.may_lose(partition.topic)
+            and (process.host.name, partition.topic, partition.index) not in self.history.rotten
         ):
             self._look(process.host.name, partition, place)
 
@@ -239,7 +238,7 @@ class ReplicasAreIdentical(Checker):
     def _log_start(self, node_id: int, topic: str, index: int) -> int:
         hosted = self.history.cluster.process(node_id).node.replicas.partitions.get((topic, index))
         start = 0 if hosted is None else hosted.log.log_start_offset
-        if start > self.history.deleted_to.get((topic, index), 0) and not self.history.shape.may_lose(topic):
+        if start > self.history.deleted_to.get((topic, index), 0) and not self.history.may_lose(topic):
             raise self.violated(f"{topic}-{index} begins at {start} on node {node_id}: nobody has deleted so much")
         return start
 
