@@ -112,7 +112,7 @@ def test_topics_go_under_another_name_and_partitions_are_added(
 def test_what_cannot_be_mirrored_is_said(
     spark: SparkSession, node: Node, target: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "REACH_MS", 1_000)
+    monkeypatch.setattr(cluster, "REACH_MS", 3_000)
     confluent.create_topic(node, "here", 1)
     given = {"bootstrap": node.bootstrap, "to": target.bootstrap, "checkpoint": str(tmp_path / "c"), "once": True}
     with pytest.raises(ConfigError, match="--topics or --pattern"):
@@ -121,7 +121,7 @@ def test_what_cannot_be_mirrored_is_said(
         mirror(spark, **given, topics="hre")
     with pytest.raises(PipelineError, match="the same cluster"):
         mirror(spark, **(given | {"to": node.bootstrap}), topics="here")
-    with pytest.raises(PipelineError, match=r"no broker of 127\.0\.0\.1:1 could be reached for 1 s"):
+    with pytest.raises(PipelineError, match=r"no broker of 127\.0\.0\.1:1 could be reached for 3 s"):
         mirror(spark, **(given | {"to": "127.0.0.1:1"}), topics="here")
 
 

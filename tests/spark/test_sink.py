@@ -330,8 +330,8 @@ def test_a_ledger_that_a_transaction_holds_is_waited_for_and_then_explained(node
     reader.close()
     with Client(node.bootstrap) as client:
         for where in (topic, None):
-            with pytest.raises(SinkError, match=r"did not end within 300 ms.*find-hanging"):
-                read_ledger(client, "held", 300, where)
+            with pytest.raises(SinkError, match=r"did not end within 1500 ms.*find-hanging"):
+                read_ledger(client, "held", 1_500, where)
         producer.abort_transaction(30)
         assert read_ledger(client, "held", 30_000, topic) is None
 

@@ -112,11 +112,11 @@ def test_brokers_that_are_all_gone_are_given_up_on_with_one_sentence(cluster: Lo
     producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("gone", b"0", partition=0)
     assert producer.flush(60) == 0
-    settings = {"kafka.default.api.timeout.ms": "600"}
+    settings = {"kafka.default.api.timeout.ms": "3000"}
     reader = batch_reader(cluster, subscribe="gone", **settings)  # type: ignore[arg-type]
     tasks = reader.partitions()
     cluster.kill(*cluster.node_ids)
-    with pytest.raises(KafkaError, match=r"gone-0: gave up after 600 ms: .*connection refused") as caught:
+    with pytest.raises(KafkaError, match=r"gone-0: gave up after 3000 ms: .*connection refused") as caught:
         rows(reader, tasks)
     assert str(caught.value).count("gave up") == 1
     cluster.start()
@@ -131,12 +131,12 @@ def test_records_that_do_not_come_are_waited_for_and_not_called_lost(
     producer = ConfluentProducer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("behind", b"0", partition=0)
     assert producer.flush(60) == 0
-    settings = {"kafkaConsumer.pollTimeoutMs": "700", "kafka.fetch.max.wait.ms": "50"}
+    settings = {"kafkaConsumer.pollTimeoutMs": "2000", "kafka.fetch.max.wait.ms": "50"}
     reader = batch_reader(cluster, subscribe="behind", **settings)  # type: ignore[arg-type]
     (task,) = reader.partitions()
     (wanted,) = task.ranges  # type: ignore[attr-defined]
     object.__setattr__(wanted, "end", 2)
-    with pytest.raises(KafkaError, match=r"behind-0: no record at offset 1 came in 700 ms, though .* serves up to 1"):
+    with pytest.raises(KafkaError, match=r"behind-0: no record at offset 1 came in 2000 ms, though .* serves up to 1"):
         rows(reader, [task])
     waited = []
     before = RangeFetcher._wait_for_records
