@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.groups.support import GROUP
+from tidelog.coordination import shard
+from tidelog.coordination.coordinator import partition_for
+from tidelog.coordination.shard import ShardStatus
 from tidelog.errors import ErrorCode
+from tidelog.events import Request
 from tidelog.sim.cluster import NoAnswer, SimulatedCluster
+from tidelog.sim.machines import Process
 from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
+from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tidelog.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tidelog.wire.messages.offset_delete import OffsetDeleteRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tidelog.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
@@ -146,3 +160,107 @@ def test_nodes_that_do_not_look_after_a_group_say_so() -> None:
     codes = {one: cluster.ask(one, ApiKey.HEARTBEAT, 4, beat).error_code for one in cluster.node_ids}
     assert codes[coordinator] == ErrorCode.UNKNOWN_MEMBER_ID
     assert {codes[one] for one in cluster.node_ids if one != coordinator} == {ErrorCode.NOT_COORDINATOR}
+
+
+WHILE_READING: dict[str, tuple[ApiKey, int, Any, Any]] = {
+    "join": (
+        ApiKey.JOIN_GROUP,
+        9,
+        JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=30_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"x")],
+        ),
+        _code,
+    ),
+    "sync": (ApiKey.SYNC_GROUP, 5, SyncGroupRequest(group_id=GROUP, member_id="m"), _code),
+    "heartbeat": (ApiKey.HEARTBEAT, 4, HeartbeatRequest(group_id=GROUP, member_id="m"), _code),
+    "leave": (
+        ApiKey.LEAVE_GROUP,
+        5,
+        LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id="m")]),
+        _code,
+    ),
+    "consumer heartbeat": (
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        1,
+        ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id="m",
+            rebalance_timeout_ms=1_000,
+            subscribed_topic_names=[TOPIC],
+            topic_partitions=[],
+        ),
+        _code,
+    ),
+    "commit": (
+        ApiKey.OFFSET_COMMIT,
+        9,
+        OffsetCommitRequest(
+            group_id=GROUP,
+            topics=[
+                OffsetCommitRequestTopic(name=TOPIC, partitions=[OffsetCommitRequestPartition(committed_offset=9)])
+            ],
+        ),
+        _commit_code,
+    ),
+    "fetch": (
+        ApiKey.OFFSET_FETCH,
+        9,
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)]),
+        lambda answer: answer.groups[0].error_code,
+    ),
+    "delete offsets": (ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id=GROUP), _code),
+    "delete": (
+        ApiKey.DELETE_GROUPS,
+        2,
+        DeleteGroupsRequest(groups_names=[GROUP]),
+        lambda answer: answer.results[0].error_code,
+    ),
+    "describe": (
+        ApiKey.DESCRIBE_GROUPS,
+        6,
+        DescribeGroupsRequest(groups=[GROUP]),
+        lambda answer: answer.groups[0].error_code,
+    ),
+    "describe consumer group": (
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        1,
+        ConsumerGroupDescribeRequest(group_ids=[GROUP]),
+        lambda answer: answer.groups[0].error_code,
+    ),
+    "list": (ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), _code),
+}
+
+
+def test_a_coordinator_that_still_reads_says_so_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Three(seed=19)
+    for offset in range(40):
+        assert cluster.commit(offset) == 0
+    monkeypatch.setattr(shard, "LOAD_BYTES", 1)
+    first = cluster.coordinator()
+    cluster.world.kill(first)
+    index = partition_for(GROUP, 3)
+
+    def reading() -> list[Process]:
+        processes = [cluster.process(one) for one in cluster.living()]
+        shards = [(one, one.node.groups.coordinator.shards.get(index)) for one in processes]
+        return [one for one, found in shards if found is not None and found.status is ShardStatus.LOADING]
+
+    assert cluster.world.run_until(lambda: bool(reading()), 60_000)
+    (process,) = reading()
+    connection = cluster.world.connect(process.host.name)
+    assert connection is not None
+    codes: dict[str, int] = {}
+    for slot, (name, (api_key, version, body, code_of)) in enumerate(WHILE_READING.items()):
+
+        def answered(answer: Any, name: str = name, code_of: Any = code_of) -> None:
+            codes[name] = code_of(answer)
+
+        connection.answered[slot] = (api_key, version, answered)
+        cluster.world.step(process, Request(connection.connection_id, slot, api_key, version, "sim", body))
+    assert reading(), "all of it was asked while it read"
+    assert cluster.world.run_until(lambda: len(codes) == len(WHILE_READING))
+    assert codes == dict.fromkeys(WHILE_READING, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert cluster.committed() == 39, "and nothing of it was done"
