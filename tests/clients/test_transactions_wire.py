@@ -82,7 +82,7 @@ def write(one: Situation, versions: Versions, sequence: int = 0) -> None:
 
 def settle(one: Situation, wanted: str) -> None:
     """Wait until the coordinator is done."""
-    for _ in range(500):
+    for _ in range(3_000):
         if one.describe()[0] == wanted:  # type: ignore[index]
             return
         time.sleep(0.02)

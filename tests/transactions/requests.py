@@ -69,7 +69,7 @@ class Requests:
 
     def until_settled(self, action: Callable[[], Any]) -> Any:
         """Come again while the answer is that it is too early."""
-        for _ in range(200):
+        for _ in range(2_000):
             found = action()
             codes = found if isinstance(found, list) else [found.code if isinstance(found, Outcome) else found]
             if not BUSY.intersection(codes):
