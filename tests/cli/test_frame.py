@@ -22,7 +22,7 @@ SUBCOMMANDS = {
     "transactions": ["list", "describe", "abort", "find-hanging"],
     "partitions": ["describe"],
     "brokers": ["list"],
-    "quorum": ["describe"],
+    "quorum": ["describe", "add", "remove"],
     "elect": ["preferred", "unclean"],
     "reassign": ["start", "list", "cancel", "verify"],
     "scenario": ["list", "run"],
@@ -70,6 +70,24 @@ MISTAKES = {
     "produce x --acks al": "argument --acks: 'al' is not possible; did you mean 'all'? (see …)",
     "produce x --json-lines --headers": "--json-lines has keys and headers of its own",
     "up --port 99999": "argument --port: '99999' is not a port from 1 to 65535 (see …)",
+    "topics create x --partitions 9999999999": (
+        "argument --partitions: '9999999999' is too large: the most is 2147483647 (see …)"
+    ),
+    "topics create x --replication-factor 40000": (
+        "argument --replication-factor: '40000' is too large: the most is 32767 (see …)"
+    ),
+    "topics create x --assignment 1:9999999999": (
+        "argument --assignment: '1:9999999999' is not like 1:2,2:3 (broker ids) (see …)"
+    ),
+    "topics list --timeout 1e10": "argument --timeout: '1e10' is too long: the most is 2147483 seconds (see …)",
+    "quorum remove 9999999999": "argument NODE: '9999999999' is too large: the most is 2147483647 (see …)",
+    "quorum remove 3 --directory-id x": "argument --directory-id: 'x' is not a directory id (see …)",
+    "reassign start --topic x --brokers 1,9999999999": (
+        "argument --brokers: '1,9999999999' is not different broker ids like 1,2,3 (see …)"
+    ),
+    "events --kind leader-electd": (
+        "argument --kind: 'leader-electd' is not possible; did you mean 'leader-elected'? (see …)"
+    ),
     "up --nodes 0": "argument --nodes: '0' is not a number from 1 up (see …)",
     "up --timeout soon": "argument --timeout: 'soon' is not a number of seconds (see …)",
     "status extra": "unexpected 'extra' (see …)",

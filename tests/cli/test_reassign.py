@@ -33,6 +33,10 @@ def test_a_plan_spreads_leaders_and_what_they_are_followed_by() -> None:
         ("{}", "is not a plan: 'partitions' is missing"),
         ('{"partitions": [{"topic": "t", "partition": 0}]}', "is not a plan: 'replicas' is missing"),
         ('{"partitions": []}', "it names no partition"),
+        ("[1]", r'it is not {"partitions": \[…\]}'),
+        ('{"partitions": {"t": 0}}', r'it is not {"partitions": \[…\]}'),
+        ('{"partitions": [{"topic": "t", "partition": 0, "replicas": "1,2"}]}', "a partition is not "),
+        ('{"partitions": [{"topic": "t", "partition": 0, "replicas": [9999999999]}]}', "a number is above 2147483647"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -45,6 +45,10 @@ def test_a_move_takes_the_time_its_throttle_gives_it(capsys: pytest.CaptureFixtu
         leader = cluster.leader("moved", 0)
         target = str(next(one for one in cluster.node_ids if one != leader))
 
+        code, _ = tidelog("reassign", "start", "--topic", "moved", "--brokers", "9", "--throttle", str(RATE))
+        assert code == 1
+        assert throttled(cluster, "moved") == set(), "what is refused leaves no throttle behind"
+
         begun = time.monotonic()
         code, _ = tidelog("reassign", "start", "--topic", "moved", "--brokers", target, "--throttle", str(RATE))
         assert code == 0

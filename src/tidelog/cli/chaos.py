@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand, seconds_as_ms, whole_number
+from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand, identifier, seconds_as_ms
 from tidelog.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def configure(parser: Parser) -> None:
 
     for verb, (summary, _) in _PROCESS_VERBS.items():
         one = add(verb, summary, f"  tidelog chaos --dir ./data {verb} 2", _process)
-        one.add_argument("node", metavar="NODE", type=whole_number, help="its id")
+        one.add_argument("node", metavar="NODE", type=identifier, help="its id")
         if verb in ("stop", "start"):
             one.add_argument(
                 "--timeout", dest="timeout_ms", type=seconds_as_ms, default=30_000, metavar="SECONDS", help="(30)"
@@ -80,8 +80,8 @@ def configure(parser: Parser) -> None:
         "  tidelog chaos --dir ./data slow 3 100\n  tidelog chaos --dir ./data slow 3 0",
         _slow,
     )
-    slow.add_argument("node", metavar="NODE", type=whole_number, help="its id")
-    slow.add_argument("delay_ms", metavar="MS", type=whole_number, help="one way, in milliseconds; 0 ends it")
+    slow.add_argument("node", metavar="NODE", type=identifier, help="its id")
+    slow.add_argument("delay_ms", metavar="MS", type=identifier, help="one way, in milliseconds; 0 ends it")
     add("heal", "every link as at the start; nodes stay as they are", "  tidelog chaos --dir ./data heal", _heal)
     add("status", "show nodes and links", "  tidelog chaos --dir ./data status --json", _status)
     for one in made:

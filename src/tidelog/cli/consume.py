@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, positive_integer, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, identifier, positive_integer
 from tidelog.cli.records_text import json_fields
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--from", dest="start", default="earliest", metavar="WHERE", help="where to begin (earliest)")
     parser.add_argument("--max", type=positive_integer, metavar="N", help="stop after N records")
     parser.add_argument(
-        "--partition", type=whole_number, action="append", metavar="N", help="only this one; may be given again"
+        "--partition", type=identifier, action="append", metavar="N", help="only this one; may be given again"
     )
     parser.add_argument("--group", metavar="NAME", help="read for a group: go on where it is, and commit")
     parser.add_argument("--follow", action="store_true", help="wait for more at the end")

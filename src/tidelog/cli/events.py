@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.events_text import event_line
-from tidelog.cli.frame import Exit, Parser, add_cluster, add_json
+from tidelog.cli.events_text import KINDS, event_line
+from tidelog.cli.frame import INT64_MAX, Exit, Parser, add_cluster, add_json
 from tidelog.cli.output import print_json
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -45,7 +45,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--follow", action="store_true", help="wait for more at the end")
     parser.add_argument("--topic", metavar="T", help="only what is about this topic")
     parser.add_argument("--since", type=_since, metavar="WHEN", help="only what happened since then")
-    parser.add_argument("--kind", action="append", metavar="KIND", help="only this kind; may be given again")
+    parser.add_argument(
+        "--kind", action="append", choices=sorted(KINDS), metavar="KIND", help="only this kind; may be given again"
+    )
     parser.add_argument("--positions", action="store_true", help="also where partitions stood")
     add_cluster(parser)
     add_json(parser)
@@ -139,11 +141,12 @@ def _since(text: str) -> int:
     """A moment in milliseconds."""
     ago = re.fullmatch(r"(\d+)([smhd])", text)
     if ago:
-        return int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]]
+        # Before 1970 nothing was written, and a negative time means something else to a broker.
+        return max(0, int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]])
     if re.fullmatch(r"@\d+", text):
-        return int(text[1:])
+        return min(int(text[1:]), INT64_MAX)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not like 10m, 2026-11-15T10:00:00Z or @milliseconds") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, identifier
 from tidelog.cli.output import print_json, table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def configure(parser: Parser) -> None:
         _describe,
     )
     described.add_argument("topic", metavar="TOPIC")
-    described.add_argument("--partition", type=whole_number, metavar="N", help="only this one")
+    described.add_argument("--partition", type=identifier, metavar="N", help="only this one")
     add_cluster(described)
     add_json(described)
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, identifier
 from tidelog.cli.output import print_json
 from tidelog.cli.records_text import LineError, TextRecord, parse_json_line, parse_line
 
@@ -35,7 +35,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--key-separator", metavar="TEXT", help="a line is key TEXT value")
     parser.add_argument("--headers", action="store_true", help="a line begins with name:value,name:value and a tab")
     parser.add_argument("--json-lines", action="store_true", help="a line is a JSON object")
-    parser.add_argument("--partition", type=whole_number, metavar="N", help="default: by key, or any")
+    parser.add_argument("--partition", type=identifier, metavar="N", help="default: by key, or any")
     parser.add_argument("--ignore-partitions", action="store_true", help="with --json-lines: choose partitions anew")
     parser.add_argument("--acks", choices=["all", "1", "0"], default="all", help="who must have it (default: all)")
     parser.add_argument("--compression", choices=["none", "gzip", "snappy", "lz4", "zstd"], default="none")

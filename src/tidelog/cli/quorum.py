@@ -13,8 +13,8 @@ from tidelog.cli.frame import (
     add_json,
     add_subcommand,
     connect,
+    identifier,
     load_config,
-    whole_number,
 )
 from tidelog.cli.output import print_json, table
 from tidelog.errors import ConfigError, DecodeError, DirectoryError
@@ -57,7 +57,7 @@ def configure(parser: Parser) -> None:
         "  tidelog quorum remove 3\n  tidelog quorum remove 3 --directory-id 4ZUYCIJbQGeXVSH-Kgm6Ow",
         _remove,
     )
-    removed.add_argument("node", metavar="NODE", type=whole_number, help="its id")
+    removed.add_argument("node", metavar="NODE", type=identifier, help="its id")
     removed.add_argument("--directory-id", metavar="ID", type=_directory_id, help="default: that of the voter now")
     for one in (described, added, removed):
         add_cluster(one)

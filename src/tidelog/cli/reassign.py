@@ -9,7 +9,19 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, positive_integer
+from tidelog.cli.frame import (
+    INT32_MAX,
+    Exit,
+    Parser,
+    UsageError,
+    add_cluster,
+    add_json,
+    add_subcommand,
+    connect,
+    identifier,
+    positive_long,
+    replication_factor,
+)
 from tidelog.cli.output import print_json, table
 from tidelog.cli.places import Place, partitions_at, place, tell_refusals
 from tidelog.errors import ConfigError, TidelogError
@@ -50,13 +62,13 @@ def configure(parser: Parser) -> None:
     start.add_argument("--topic", type=place, action="append", default=[], metavar="TOPIC[:PARTITION]")
     start.add_argument("--brokers", type=_brokers, metavar="1,2,3", help="spread the topics over these brokers")
     start.add_argument(
-        "--replication-factor", type=positive_integer, metavar="N", help="with --topic; default: as many as now"
+        "--replication-factor", type=replication_factor, metavar="N", help="with --topic; default: as many as now"
     )
     start.add_argument("--dry-run", action="store_true", help="show the plan and do nothing")
     start.add_argument("--wait", action="store_true", help="return when all of it is done, or --timeout is over")
     start.add_argument(
         "--throttle",
-        type=positive_integer,
+        type=positive_long,
         metavar="BYTES",
         help="bytes a second on each broker, for what moves",
     )
@@ -85,7 +97,7 @@ def configure(parser: Parser) -> None:
 
 def _start(arguments: argparse.Namespace) -> int:
     from tidelog.cli.throttling import remove_throttle, throttle
-    from tidelog.client.cluster_admin import alter_reassignments
+    from tidelog.client.cluster_admin import alter_reassignments, list_reassignments
 
     if bool(arguments.plan) == bool(arguments.topic) or bool(arguments.topic) != bool(arguments.brokers):
         raise UsageError("tidelog reassign start: give --plan, or --topic and --brokers")
@@ -111,6 +123,8 @@ def _start(arguments: argparse.Namespace) -> int:
         outcomes = alter_reassignments(client, plan)
         code = tell_refusals("tidelog reassign start", outcomes)
         begun = {where: plan[where] for where, error in outcomes.items() if error is None}
+        if arguments.throttle is not None and not begun and not list_reassignments(client):
+            remove_throttle(client)
         if arguments.wait:
             _wait(client, begun, arguments.timeout_ms)
             if arguments.throttle is not None:
@@ -222,11 +236,7 @@ def read_plan(path: str) -> dict[TopicPartition, list[int]]:
         else:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
-        document = json.loads(text)
-        plan = {
-            (str(one["topic"]), int(one["partition"])): [int(broker) for broker in one["replicas"]]
-            for one in document["partitions"]
-        }
+        plan = _plan_of(json.loads(text))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -234,6 +244,21 @@ def read_plan(path: str) -> dict[TopicPartition, list[int]]:
         raise ConfigError(f"{path} is not a plan: {reason}") from None
     if not plan:
         raise ConfigError(f"{path} is not a plan: it names no partition")
+    return plan
+
+
+def _plan_of(document: Any) -> dict[TopicPartition, list[int]]:
+    """What a plan's JSON says; TypeError, KeyError or ValueError when it says something else."""
+    if not isinstance(document, dict) or not isinstance(document["partitions"], list):
+        raise TypeError('it is not {"partitions": […]}')
+    plan = {}
+    for one in document["partitions"]:
+        if not isinstance(one, dict) or not isinstance(one["replicas"], list):
+            raise TypeError('a partition is not {"topic": …, "partition": …, "replicas": […]}')
+        number, replicas = int(one["partition"]), [int(broker) for broker in one["replicas"]]
+        if max(number, *replicas, 0) > INT32_MAX:
+            raise ValueError(f"a number is above {INT32_MAX}")
+        plan[str(one["topic"]), number] = replicas
     return plan
 
 
@@ -253,7 +278,10 @@ def _plan_text(before: Mapping[TopicPartition, Sequence[int]], plan: Mapping[Top
 
 
 def _brokers(text: str) -> list[int]:
-    words = text.split(",")
-    if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) < len(words):
+    try:
+        brokers = [identifier(word) for word in text.split(",")]
+    except argparse.ArgumentTypeError:
+        brokers = []
+    if not brokers or len(set(brokers)) < len(brokers):
         raise argparse.ArgumentTypeError(f"{text!r} is not different broker ids like 1,2,3")
-    return [int(word) for word in words]
+    return brokers

@@ -19,7 +19,10 @@ def throttle(
     plan: Mapping[TopicPartition, Sequence[int]],
     bytes_a_second: int,
 ) -> None:
-    """Throttle what moves: at those who have it now, because any of them may lead, and at those who get it."""
+    """Throttle what moves: at those who have it now, because any of them may lead, and at those who get it.
+
+    A broker that is down takes no settings, and moves nothing either.
+    """
     from tidelog.client.admin import AlterOperation, ResourceType, alter_configs
 
     for topic in sorted({topic for topic, _ in plan}):
@@ -31,7 +34,7 @@ def throttle(
             changes.append((FOLLOWERS, AlterOperation.SET, ",".join(followers)))
         alter_configs(client, ResourceType.TOPIC, topic, changes)
     brokers = {broker for where in plan for broker in (*before[where], *plan[where])}
-    for broker in sorted(brokers):
+    for broker in sorted(brokers & set(client.refresh().brokers)):
         rates = [(name, AlterOperation.SET, str(bytes_a_second)) for name in RATES]
         alter_configs(client, ResourceType.BROKER, str(broker), rates)
 

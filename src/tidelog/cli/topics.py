@@ -16,9 +16,11 @@ from tidelog.cli.frame import (
     add_subcommand,
     connect,
     describe,
+    identifier,
     is_unreachable,
     name_and_value,
     positive_integer,
+    replication_factor,
 )
 from tidelog.cli.output import print_json, table
 from tidelog.errors import ErrorCode, KafkaError
@@ -52,7 +54,7 @@ def configure(parser: Parser) -> None:
     create.add_argument("topics", metavar="TOPIC", nargs="+")
     create.add_argument("--partitions", type=positive_integer, metavar="N", help="default: num.partitions")
     create.add_argument(
-        "--replication-factor", type=positive_integer, metavar="N", help="default: default.replication.factor"
+        "--replication-factor", type=replication_factor, metavar="N", help="default: default.replication.factor"
     )
     create.add_argument(
         "--assignment",
@@ -284,10 +286,10 @@ def _delete(arguments: argparse.Namespace) -> int:
 def _assignment(text: str) -> dict[int, list[int]]:
     try:
         return {
-            partition: [int(broker) for broker in replicas.split(":")]
+            partition: [identifier(broker) for broker in replicas.split(":")]
             for partition, replicas in enumerate(text.split(","))
         }
-    except ValueError:
+    except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r} is not like 1:2,2:3 (broker ids)") from None
 
 

@@ -6,7 +6,17 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, whole_number
+from tidelog.cli.frame import (
+    Exit,
+    Parser,
+    UsageError,
+    add_cluster,
+    add_json,
+    add_subcommand,
+    connect,
+    identifier,
+    whole_number,
+)
 from tidelog.cli.output import print_json, table
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -57,7 +67,7 @@ def configure(parser: Parser) -> None:
     )
     abort.add_argument("id", metavar="TRANSACTIONAL-ID", nargs="?")
     abort.add_argument("--topic", metavar="TOPIC")
-    abort.add_argument("--partition", type=whole_number, metavar="N")
+    abort.add_argument("--partition", type=identifier, metavar="N")
     abort.add_argument("--start-offset", type=whole_number, metavar="N")
     find = add_subcommand(
         commands,
@@ -68,7 +78,7 @@ def configure(parser: Parser) -> None:
         _find_hanging,
     )
     find.add_argument("--topic", metavar="TOPIC", help="default: every topic")
-    find.add_argument("--partition", type=whole_number, metavar="N", help="only this one of the topic")
+    find.add_argument("--partition", type=identifier, metavar="N", help="only this one of the topic")
     for subcommand in (list_, described, abort, find):
         add_cluster(subcommand)
         add_json(subcommand)
