@@ -9,6 +9,12 @@ import pytest
 from tests.groups.support import GROUP, GroupNode
 from tests.node.support import TOPIC
 from tidelog.errors import ErrorCode
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 
 @pytest.fixture
@@ -58,10 +64,19 @@ def test_wrong_commits_change_nothing(node: GroupNode) -> None:
 
 
 def test_one_bad_partition_does_not_hold_up_the_others(node: GroupNode) -> None:
-    node.commit({0: 1})
-    state = node.state()
-    assert node.commit({0: 2, 1: 3}) == {0: 0, 1: 0}
-    assert state.offsets.get(GROUP, TOPIC, 1) is not None
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=0, committed_offset=2, committed_metadata="x" * 5_000),
+        OffsetCommitRequestPartition(partition_index=1, committed_offset=3),
+    ]
+    topics = [
+        OffsetCommitRequestTopic(name="missing", partitions=partitions),
+        OffsetCommitRequestTopic(name=TOPIC, partitions=partitions),
+    ]
+    answer = node.ask(1, ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest(group_id=GROUP, topics=topics))
+    codes = [[one.error_code for one in topic.partitions] for topic in answer.topics]
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == [[missing, missing], [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]]
+    assert node.committed() == {1: 3}
 
 
 def test_an_unknown_topic_id_is_named_so(node: GroupNode) -> None:
