@@ -51,6 +51,23 @@ def test_a_failover_can_be_read_from_the_topic() -> None:
     assert all(one.get("topic") != TOPIC for one in story)
 
 
+def test_a_controller_that_is_no_broker_writes_what_it_decides_too() -> None:
+    cluster = Cluster(3, brokers=[1, 2, 3], controllers=[9])
+    cluster.start_all()
+    cluster.create()
+    assert cluster.world.run_until(lambda: cluster.leader() > 0)
+    cluster.world.run_for(5_000)
+    old = cluster.leader()
+    cluster.world.kill(old)
+    cluster.world.run_for(20_000)
+    node = next(
+        one for one in cluster.living() if cluster.process(one).node.image.topic(TOPIC).partitions[0].leader == one
+    )
+    story = [(one["kind"], one["node"]) for one in events(cluster, node) if one.get("topic") in (None, "events")]
+    assert {("controller-active", 9), ("topic-created", 9), ("broker-fenced", 9), ("leader-elected", 9)} <= set(story)
+    assert story.count(("broker-fenced", 9)) == 1, "nothing is told twice"
+
+
 def test_one_node_can_do_without() -> None:
     node = OneNode(replication_events_enable="false")
     node.produce({0: node.batch(b"a")})

@@ -245,7 +245,12 @@ class Broker:
             fetcher.remove(replica)
 
     def address_of(self, broker_id: int) -> tuple[int, str, int] | None:
-        """Where another broker is reached by brokers."""
+        """Where another broker is reached by brokers; by a controller that is none, at the first address it told."""
         broker = self._image().brokers.get(broker_id)
-        endpoint = None if broker is None else broker.endpoint(self._inter_broker_listener)
+        if broker is None:
+            return None
+        if self._inter_broker_listener:
+            endpoint = broker.endpoint(self._inter_broker_listener)
+        else:
+            endpoint = next(iter(broker.endpoints), None)
         return None if endpoint is None else (broker_id, endpoint.host, endpoint.port)

@@ -138,7 +138,7 @@ class Node:
                 lambda: sum(broker.active for broker in self.cluster.image.brokers.values()),
                 config.replication_events_buffer_max_records,
             )
-            if config.is_broker and config.replication_events_enable
+            if config.replication_events_enable
             else None
         )
         self.producer_ids = ProducerIds(config.node_id, self.link, lambda: self.lifecycle.broker_epoch)
