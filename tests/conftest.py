@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -56,10 +57,12 @@ def processes_of_this_run() -> dict[int, str]:
     return found
 
 
-def those_that_stay(within_s: float = ENDING_S) -> dict[int, str]:
+def those_that_stay(
+    within_s: float = ENDING_S, look: Callable[[], dict[int, str]] = processes_of_this_run
+) -> dict[int, str]:
     """What still lives a little later: Spark's workers end by themselves, once they see that its JVM is gone."""
     deadline_s = time.monotonic() + within_s
-    while (left := processes_of_this_run()) and time.monotonic() < deadline_s:
+    while (left := look()) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     return left
 
