@@ -44,8 +44,6 @@ ABSENCE_MS = 3_000
 WITHOUT_ONE_MS = 30_000
 """How long it may take until everything goes on without one broker: its session and its lag among others."""
 SETTLE_MS = 2_000
-GARBAGE_OBJECTS = 50_000
-"""New objects after which Python looks for cycles among them; its own 700 cost a tenth of all time."""
 MOST_WAITING = 50
 """A producer with so many records unsettled hands over no more, as one whose buffer is full."""
 
@@ -358,13 +356,14 @@ class _Run:
 
 @contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Let Python look for cycles of garbage rarely: a history makes millions of objects, and hardly a cycle."""
-    before = gc.get_threshold()
-    gc.set_threshold(GARBAGE_OBJECTS)
+    """Look for cycles of garbage when all is over: a history makes millions of objects, and is one large cycle."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

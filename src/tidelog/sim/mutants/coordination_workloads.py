@@ -24,12 +24,13 @@ from tidelog.sim.work_shape import (
 
 BROKERS = (1, 2, 3)
 EITHER = ("data", "control")
+DEATHS = ("kill", "power loss", "pause", "isolate")
 
 
 def rivals(seed: int) -> Shape:
     """Producers that share their transactional ids, and some that die."""
     chance = Chance(seed * 2 + 1)
-    return _with(seed, _work(seed, TRANSACTIONS_ONLY), _deaths(chance, 4))
+    return _with(seed, _work(seed, TRANSACTIONS_ONLY), _scattered(chance, 4, DEATHS, 3_000))
 
 
 def restless_coordinators(seed: int) -> Shape:
@@ -51,24 +52,13 @@ def late_writes(seed: int) -> Shape:
             if one.is_first
         ),
     )
-    faults = [
-        Fault(
-            1_000 + chance.below(SAFETY_MS - 2_000),
-            "hold",
-            (pick(chance, work.places), pick(chance, BROKERS)),
-            200 + chance.below(700),
-            EITHER,
-            0,
-        )
-        for _ in range(60)
-    ]
-    return _with(seed, work, sorted(faults, key=lambda one: one.at_ms))
+    return _with(seed, work, _scattered(chance, 60, ("hold",), 700, work.places))
 
 
 def sleepy_members(seed: int) -> Shape:
     """Members that sleep, leave and die, and little else that goes wrong."""
     chance = Chance(seed * 2 + 1)
-    return _with(seed, _work(seed, GROUPS_ONLY), _deaths(chance, 2))
+    return _with(seed, _work(seed, GROUPS_ONLY), _scattered(chance, 2, DEATHS, 3_000))
 
 
 def restless_groups(seed: int) -> Shape:
@@ -81,18 +71,8 @@ def restless_groups(seed: int) -> Shape:
 def laggards(seed: int) -> Shape:
     """A compacted topic that three brokers clean on their own, while each is away for a while now and then."""
     chance = Chance(seed * 2 + 1)
-    faults = [
-        Fault(
-            1_000 + chance.below(SAFETY_MS - 2_000),
-            pick(chance, ("kill", "kill", "pause", "power loss")),
-            (pick(chance, BROKERS),),
-            300 + chance.below(6_000),
-            EITHER,
-            1,
-        )
-        for _ in range(16)
-    ]
-    return _with(seed, _keyed(seed, 120_000), sorted(faults, key=lambda one: one.at_ms))
+    faults = _scattered(chance, 16, ("kill", "kill", "pause", "power loss"), 6_000)
+    return _with(seed, _keyed(seed, 120_000), faults)
 
 
 def impatient_writer(seed: int) -> Shape:
@@ -148,20 +128,17 @@ def _work(seed: int, kind: str) -> WorkShape:
     return replace(work, topics=topics, state_delivery_ms=0)
 
 
-def _deaths(chance: Chance, count: int) -> list[Fault]:
+def _scattered(
+    chance: Chance, count: int, kinds: Sequence[str], spread_ms: int, clients: Sequence[str] = ()
+) -> list[Fault]:
+    """Faults at any time, of brokers; or, where clients are named, of the way from one of those to a broker."""
     faults = []
     for _ in range(count):
-        kind = pick(chance, ("kill", "power loss", "pause", "isolate"))
-        faults.append(
-            Fault(
-                2_000 + chance.below(SAFETY_MS - 4_000),
-                kind,
-                (pick(chance, BROKERS),),
-                300 + chance.below(3_000),
-                EITHER,
-                1,
-            )
-        )
+        kind = pick(chance, kinds)
+        at_ms = 2_000 + chance.below(SAFETY_MS - 4_000)
+        broker = pick(chance, BROKERS)
+        places = (pick(chance, clients), broker) if clients else (broker,)
+        faults.append(Fault(at_ms, kind, places, 300 + chance.below(spread_ms), EITHER, 1))
     return sorted(faults, key=lambda one: one.at_ms)
 
 
