@@ -232,12 +232,13 @@ def set_transaction_version(client: Client, level: int) -> None:
     )
     answer = client.ask(request)
     assert not answer.error_code, answer
-    for _ in range(200):
+
+    def is_told() -> bool:
         with Client(next(f"{one.host}:{one.port}" for one in client.refresh().brokers.values())) as other:
             other.refresh()
-            if next(iter(other._connections.values())).features.get("transaction.version") == level:
-                return
-    raise AssertionError(f"transaction.version is not {level}")
+            return next(iter(other._connections.values())).features.get("transaction.version") == level
+
+    wait_until(is_told, 60, f"transaction.version is {level}")
 
 
 # --- format("tidelog") ---
