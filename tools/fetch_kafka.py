@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -86,7 +87,11 @@ def fetch(directory: Path) -> Path:
         (Path(scratch) / "pom.xml").write_text(project_model())
         fresh = Path(scratch) / "libs"
         command = [maven, "-q", "-B", "-ntp", DEPENDENCY_PLUGIN, f"-DoutputDirectory={fresh}"]
-        outcome = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        for pause_s in (5, 20, 0):  # a network has bad moments; Maven keeps what it has
+            outcome = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+            if outcome.returncode == 0:
+                break
+            time.sleep(pause_s)
         if outcome.returncode != 0:
             reason = "\n".join((outcome.stdout + outcome.stderr).strip().splitlines()[-15:])
             raise FetchError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}:\n{reason}")

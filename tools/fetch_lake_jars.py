@@ -15,7 +15,7 @@ from tidelog.spark.pipelines import jars
 def main() -> int:
     """The command."""
     try:
-        print(",".join(str(jar) for jar in jars.fetch((*jars.DELTA, *jars.AVRO), jars.directory())))
+        print(",".join(str(jar) for jar in jars.fetch((*jars.DELTA, *jars.AVRO), jars.directory(), tries=3)))
     except jars.FetchError as error:
         print(f"fetch_lake_jars: {error}", file=sys.stderr)
         return 1

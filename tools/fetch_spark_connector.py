@@ -51,7 +51,7 @@ def cache_directory() -> Path:
 
 def fetch(directory: Path) -> list[Path]:
     """Make the cache current and return the jars."""
-    return jars.fetch(ARTIFACTS, directory)
+    return jars.fetch(ARTIFACTS, directory, tries=3)
 
 
 def main() -> int:

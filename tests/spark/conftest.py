@@ -34,7 +34,7 @@ def scratch() -> Iterator[Path]:
 def spark(scratch: Path) -> Iterator[SparkSession]:
     """A local Spark that knows `tidelog`, `tidelog_segments` and the official `kafka`."""
     connector = fetch_spark_connector.fetch(fetch_spark_connector.cache_directory())
-    connector += jars.fetch((*jars.DELTA, *jars.AVRO), jars.directory())
+    connector += jars.fetch((*jars.DELTA, *jars.AVRO), jars.directory(), tries=3)
     conf = {
         **jars.DELTA_SETTINGS,
         "spark.master": "local[2]",

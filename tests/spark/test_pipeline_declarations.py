@@ -116,9 +116,11 @@ def test_jars_that_cannot_be_fetched_or_are_others_are_refused(tmp_path: Path, m
         java.write_text("#!/bin/sh\n" + script)
         java.chmod(java.stat().st_mode | stat.S_IXUSR)
 
-    java_does('echo ":: UNRESOLVED DEPENDENCIES: not found"; exit 1')
+    monkeypatch.setattr(jars, "_PAUSE_S", 0.0)
+    java_does(f'echo x >> {tmp_path}/tried; echo ":: UNRESOLVED DEPENDENCIES: not found"; exit 1')
     with pytest.raises(jars.FetchError, match=r"could not be fetched .*not found"):
-        jars.fetch(jars.DELTA, tmp_path / "jars")
+        jars.fetch(jars.DELTA, tmp_path / "jars", tries=3)
+    assert (tmp_path / "tried").read_text().split() == ["x"] * 3
     java_does(f'for word do last=$word; done; for name in {" ".join(each.file_name for each in jars.DELTA)}; do '
               'echo forged > "$(dirname "$last")/$name"; done')  # fmt: skip
     with pytest.raises(jars.FetchError, match="is not the file that was pinned"):

@@ -13,12 +13,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from tidelog.errors import TidelogError
+
+_PAUSE_S = 5.0
+"""Between two tries."""
 
 
 class Artifact(NamedTuple):
@@ -96,7 +100,7 @@ def find(artifacts: Iterable[Artifact], what: str) -> list[Path]:
     return jars
 
 
-def fetch(artifacts: Sequence[Artifact], into: Path) -> list[Path]:
+def fetch(artifacts: Sequence[Artifact], into: Path, tries: int = 1) -> list[Path]:
     """Make a directory of jars current and return them; nothing is asked of a network when they are there."""
     jars = [into / artifact.file_name for artifact in artifacts]
     if all(is_sound(jar, artifact.sha256) for jar, artifact in zip(jars, artifacts, strict=True)):
@@ -115,6 +119,10 @@ def fetch(artifacts: Sequence[Artifact], into: Path) -> list[Path]:
         places = ["-cache", f"{scratch}/cache", "-retrieve", f"{scratch}/[artifact]-[revision].[ext]"]
         command = [*ivy, "-ivy", str(module), "-confs", "default", *places]
         outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        for _ in range(1, tries):  # a network has bad moments
+            if outcome.returncode != 0:
+                time.sleep(_PAUSE_S)
+                outcome = subprocess.run(command, capture_output=True, text=True, check=False)
         if outcome.returncode != 0:
             names = ", ".join(jar.name for jar in jars)
             raise FetchError(f"{names} could not be fetched (is there a network?): {_reason(outcome)}")
