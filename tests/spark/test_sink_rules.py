@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +33,6 @@ from tidelog.spark import sink_tasks, writing, writing_fallback, writing_kernels
 from tidelog.spark.pipelines.failures import reason_of
 from tidelog.spark.sink import require_in_log
 from tidelog.spark.sink_options import SinkOptions, check_columns
-from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
 from tidelog.spark.sink_stream import MicroBatchSink
 from tidelog.spark.sink_tasks import in_order, spread_evenly, writer_of
 from tidelog.spark.transactions import (
@@ -180,9 +178,8 @@ def chunk_rows(*numbers: int) -> pa.RecordBatch:
             pa.array([0] * count, pa.int64()),
             pa.array([0] * count, pa.int64()),
             pa.array([b"%d" % number for number in numbers], pa.binary()),
-            pa.nulls(count, pa.string()),
         ],
-        names=["writer", "source", "number", "topic", "partition", "records", "base", "max", "payload", "spooled"],
+        names=["writer", "source", "number", "topic", "partition", "records", "base", "max", "payload"],
     )
 
 
@@ -194,14 +191,6 @@ def test_chunks_that_a_shuffle_disordered_are_sent_in_order() -> None:
 def test_a_chunk_that_a_shuffle_lost_is_noticed() -> None:
     with pytest.raises(Exception, match="a shuffle lost rows of task 7 for t-1"):
         list(in_order([chunk_rows(0, 2)], 0))
-
-
-def test_chunks_go_through_files_where_tasks_share_a_machine(tmp_path: Path) -> None:
-    reader = SpoolReader()
-    with SpoolWriter(str(tmp_path)) as first, SpoolWriter(str(tmp_path)) as second:
-        places = [first.put(b"one"), second.put(b"two"), first.put(memoryview(b"three"))]
-        assert [bytes(reader.get(place)) for place in places] == [b"one", b"two", b"three"]
-        assert bytes(reader.get(first.put(b"later"))) == b"later"
 
 
 # --- the ledger ---
@@ -413,7 +402,11 @@ def test_a_second_attempt_of_a_task_writes_nothing_and_says_so(monkeypatch: pyte
     monkeypatch.setattr(sink_tasks, "here", lambda: sink_tasks.Where(0, 3, 1))
     options = SinkOptions.parse({"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"})
     identity = Identity("id", 7, 0, PROTOCOL_2)
-    for task in (sink_tasks.deliver(options, identity, False), sink_tasks.write_directly(options, identity, False, 1)):
+    for task in (
+        sink_tasks.deliver(options, identity, False),
+        sink_tasks.write_directly(options, identity, False, 1),
+        sink_tasks.write_by_turns(options, identity, False, "/nowhere"),
+    ):
         (result,) = task([])  # there is no broker at that address: whoever asked one would fail
         assert result.column(0).to_pylist() == ["repeated"]
 

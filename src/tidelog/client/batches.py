@@ -26,7 +26,7 @@ MAX_IN_FLIGHT = 5
 _ALL = -1
 _BY_NAME = 12
 _FIRST_OF_PROTOCOL_2 = 12
-_MAX_SEQUENCE = 0x7FFFFFFF
+MAX_SEQUENCE = 0x7FFFFFFF
 _CHANNEL = "produce"
 
 
@@ -94,7 +94,7 @@ class BatchSender:
         if where not in self._sequences:
             self._open(where)
         sequence = self._sequences[where]
-        self._sequences[where] = sequence + chunk.record_count & _MAX_SEQUENCE
+        self._sequences[where] = sequence + chunk.record_count & MAX_SEQUENCE
         data = pack_header(
             base_offset=0,
             partition_leader_epoch=-1,
@@ -121,6 +121,22 @@ class BatchSender:
         """Wait until everything is acknowledged."""
         while self._in_flight:
             self._take_oldest()
+
+    # --- partitions that several senders of one producer write by turns ---
+
+    def go_on(self, where: TopicPartition, sequence: int) -> None:
+        """Write here from this sequence on: another sender wrote what comes before it, and has nothing in flight."""
+        if where not in self._sequences:
+            self._open(where)
+        self._sequences[where] = sequence
+
+    def next_sequence(self, where: TopicPartition) -> int:
+        """What whoever writes here next must go on with, once nothing is in flight."""
+        return self._sequences[where]
+
+    def is_in_flight(self, where: TopicPartition) -> bool:
+        """Whether something sent here is not acknowledged yet."""
+        return any(batch.where == where for _, batch in self._in_flight)
 
     # --- one batch ---
 

@@ -32,6 +32,7 @@ from tidelog.spark.transactions import (
 )
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -220,12 +221,15 @@ class MicroBatchSink:
                 direct = tasks.write_directly(self.options, identity, speculation, parallel if is_free else None)
                 frame = df.coalesce(parallel) if is_free else df
                 return judge(frame.mapInArrow(direct, tasks.RESULT_COLUMNS).collect(), books)
+            if is_one_machine(context):
+                with _common_folder(context) as folder:
+                    by_turns = tasks.write_by_turns(self.options, identity, speculation, folder)
+                    return judge(df.mapInArrow(by_turns, tasks.RESULT_COLUMNS).collect(), books, turns=folder)
             writers = max(1, parallel if count is None else min(parallel, count))
-            with _spool(context) as spool:
-                chunks = df.mapInArrow(tasks.gather(self.options, writers, spool), tasks.CHUNK_COLUMNS)
-                deliver = tasks.deliver(self.options, identity, speculation)
-                results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
-                return judge(results.collect(), books)
+            chunks = df.mapInArrow(tasks.gather(self.options, writers), tasks.CHUNK_COLUMNS)
+            deliver = tasks.deliver(self.options, identity, speculation)
+            results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
+            return judge(results.collect(), books)
 
         return run
 
@@ -244,12 +248,14 @@ class MicroBatchSink:
         return names[0]
 
 
+def is_one_machine(context: SparkContext) -> bool:
+    """Whether all tasks run in this machine's one JVM, so that they can write by turns."""
+    return re.fullmatch(r"local(\[[^\]]*\])?", context.master or "") is not None
+
+
 @contextlib.contextmanager
-def _spool(context: Any) -> Iterator[str | None]:
-    """A folder for chunks where all tasks run in this machine's one JVM; None on a cluster, which has no such place."""
-    if re.fullmatch(r"local(\[[^\]]*\])?", context.master) is None:
-        yield None
-        return
+def _common_folder(context: Any) -> Iterator[str]:
+    """A new folder that all tasks see; its files are small."""
     wanted = (os.environ.get("SPARK_LOCAL_DIRS") or context.getConf().get("spark.local.dir", "")).partition(",")[0]
     parent = wanted if wanted and os.path.isdir(wanted) else None
     with tempfile.TemporaryDirectory(prefix="tidelog-sink-", dir=parent, ignore_cleanup_errors=True) as folder:

@@ -2,7 +2,8 @@
 
     gather   rows -> chunks      any number of tasks; may run again, since it only computes
     deliver  chunks -> brokers   one task a Kafka partition; must not run again in the same epoch
-    both     rows -> brokers     where each Kafka partition's rows are in one task already
+    both     rows -> brokers     where each Kafka partition's rows are in one task already, or where tasks can write by
+                                 turns (see sink_turns.py); must not run again either
 
 A second run of a task that delivers could put other bytes under sequences that a broker has seen, and be taken for a
 repetition: it writes nothing, and says so. So does a copy of a task that Spark starts by speculation. The driver then
@@ -27,13 +28,13 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.shared_transaction import Identity
 from tidelog.errors import KafkaError, TidelogError
 from tidelog.spark.sink_options import SinkOptions
-from tidelog.spark.sink_spool import SpoolReader, SpoolWriter
+from tidelog.spark.sink_turns import Turns, reason_of
 from tidelog.spark.workers import settle
 from tidelog.spark.writing import TopicPlan, encode, partitions_of
 
 CHUNK_COLUMNS = (
     "writer int, source int, number int, topic string, partition int, records int, "
-    "base_timestamp long, max_timestamp long, payload binary, spooled string"
+    "base_timestamp long, max_timestamp long, payload binary"
 )
 _CHUNK_SCHEMA = pa.schema(
     [
@@ -46,7 +47,6 @@ _CHUNK_SCHEMA = pa.schema(
         ("base_timestamp", pa.int64()),
         ("max_timestamp", pa.int64()),
         ("payload", pa.binary()),
-        ("spooled", pa.string()),
     ]
 )
 RESULT_COLUMNS = (
@@ -172,19 +172,14 @@ def writer_of(topic: str, partition: int, writers: int) -> int:
 # --- the tasks ---
 
 
-def gather(
-    options: SinkOptions, writers: int, spool: str | None
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows to chunks, each marked with the task that will deliver it and with its place among its like.
-
-    `spool` is a folder that all tasks see: chunks then go through files, else through Spark's shuffle.
-    """
+def gather(options: SinkOptions, writers: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows to chunks, each marked with the task that will deliver it and with its place among its like."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
         task = here().task
         numbers: dict[TopicPartition, int] = {}
-        with options.client() as client, SpoolWriter(spool or "") as files:
+        with options.client() as client:
             topics, spread = Topics(client), spread_evenly(task)
             for batch in _in_good_sizes(batches):
                 rows: list[tuple[Any, ...]] = []
@@ -195,8 +190,7 @@ def gather(
                         (
                             writer_of(topic, partition, writers),
                             *(task, number, topic, partition, chunk.record_count),
-                            *(chunk.base_timestamp, chunk.max_timestamp),
-                            *((chunk.payload, None) if spool is None else (None, files.put(chunk.payload))),
+                            *(chunk.base_timestamp, chunk.max_timestamp, chunk.payload),
                         )
                     )
                 columns = zip(*rows, strict=True)
@@ -253,6 +247,27 @@ def write_directly(
     return run
 
 
+def write_by_turns(
+    options: SinkOptions, identity: Identity, speculation: bool, folder: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows to brokers in one go, whatever partitions they are for. `folder` is new, and seen by all tasks alike."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def work(client: Client, sender: BatchSender) -> None:
+            task = here().task
+            topics, spread = Topics(client), spread_evenly(task)
+            with Turns(folder, sender, task) as turns:
+                for batch in _in_good_sizes(batches):
+                    chunks: dict[TopicPartition, list[Chunk]] = {}
+                    for topic, partition, chunk in encode(batch, options.plan(), topics.plan, spread):
+                        chunks.setdefault((topic, partition), []).append(chunk)
+                    turns.send(chunks)
+
+        yield _guarded(options, identity, speculation, work)
+
+    return run
+
+
 def send_rows(
     batches: Iterable[pa.RecordBatch],
     options: SinkOptions,
@@ -282,15 +297,13 @@ def in_order(batches: Iterable[pa.RecordBatch], compression: int) -> Iterator[tu
     """The chunks of each gathering task and partition in the order they were made, however a shuffle brought them."""
     expected: dict[tuple[int, str, int], int] = {}
     early: dict[tuple[int, str, int], list[tuple[int, Chunk]]] = {}
-    files = SpoolReader()
     for batch in batches:
-        payloads, places = batch.column(8), batch.column(9).to_pylist()
+        payloads = batch.column(8)
         for index, row in enumerate(zip(*(column.to_pylist() for column in batch.columns[:8]), strict=True)):
             _, source, number, topic, partition, records, base, greatest = row
             line = (source, topic, partition)
             waiting = early.setdefault(line, [])
-            place = places[index]
-            payload = memoryview(payloads[index].as_buffer()) if place is None else files.get(place)
+            payload = memoryview(payloads[index].as_buffer())
             heapq.heappush(waiting, (number, Chunk(payload, records, base, greatest, compression)))
             while waiting and waiting[0][0] == expected.get(line, 0):
                 expected[line] = expected.get(line, 0) + 1
@@ -319,8 +332,7 @@ def _guarded(
             work(client, sender)
             sender.flush()
     except TidelogError as error:
-        code = f"{error.code.name}: " if isinstance(error, KafkaError) else ""
-        return _result(place, FAILED, f"{code}{error}")
+        return _result(place, FAILED, reason_of(error))
     rows = [
         (WRITTEN, place.task, place.stage, topic, partition, written.records, written.bytes, "")
         for (topic, partition), written in sender.written.items()

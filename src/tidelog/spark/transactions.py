@@ -23,6 +23,7 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.shared_transaction import FENCED, Identity, Transactions, stable_offsets
 from tidelog.errors import ErrorCode, KafkaError, TidelogError
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
+from tidelog.spark.sink_turns import is_complete
 
 MOST_TURNS = 4
 """How often a batch is begun anew after a task was lost, before the query gives up."""
@@ -287,8 +288,11 @@ def _is_lost_task(error: Exception) -> bool:
 # --- what the job's rows say ---
 
 
-def judge(rows: list[Any], stage_of: Callable[[int], Mapping[str, int]]) -> Exclusive:
-    """The sum of what the tasks report; raises unless each Kafka partition was written by one task that ran once."""
+def judge(rows: list[Any], stage_of: Callable[[int], Mapping[str, int]], *, turns: str | None = None) -> Exclusive:
+    """The sum of what the tasks report; raises unless each Kafka partition was written by one task that ran once.
+
+    `turns` is the folder by which tasks that ran once wrote by turns; what they report must be all that was written.
+    """
     from tidelog.spark import sink_tasks as tasks
 
     failed = [row.message for row in rows if row.outcome == tasks.FAILED]
@@ -300,13 +304,16 @@ def judge(rows: list[Any], stage_of: Callable[[int], Mapping[str, int]]) -> Excl
     if any(row.outcome == tasks.REPEATED for row in rows):
         raise TaskRepeated("a task ran again")
     written = [row for row in rows if row.outcome == tasks.WRITTEN]
-    require_one_writer((row.topic, row.partition) for row in written)
+    if turns is None:
+        require_one_writer((row.topic, row.partition) for row in written)
+    elif not is_complete(turns, (((row.topic, row.partition), row.records) for row in written)):
+        raise TaskRepeated("tasks wrote other rows than they report")
     for stage in {row.stage for row in rows}:
         _require_first_attempt(stage, stage_of)
     return Exclusive(
         sum(row.records for row in written),
         sum(row.bytes for row in written),
-        len(written),
+        len({(row.topic, row.partition) for row in written}),
         tuple(sorted({row.topic for row in written})),
     )
 
