@@ -72,6 +72,14 @@ def test_a_broker_that_does_not_answer_is_shown_with_what_its_leader_heard() -> 
     assert replicas[3].why_not == "it has not fetched from this leader yet"
 
 
+def test_without_a_leader_it_is_said_who_is_waited_for() -> None:
+    nobody = PartitionView(0, -1, 5, [1, 2], [], [], [1], [])
+    answers = {1: KafkaError(ErrorCode.NETWORK_EXCEPTION, "connection refused"), 2: told("follower", -1, 5, 7)}
+    replicas = by_broker(picture("t", nobody, answers).replicas)
+    assert "leads when its broker is back" in (replicas[1].why_not or "")
+    assert replicas[2].why_not == "nobody leads, and it may lack committed records"
+
+
 def test_without_a_leader_the_metadata_counts() -> None:
     gone = KafkaError(ErrorCode.NETWORK_EXCEPTION, "connection refused")
     answers = {1: gone, 2: gone, 3: told("follower", 1, 4, 5)}

@@ -71,8 +71,18 @@ def picture(topic: str, view: PartitionView, answers: Answers) -> PartitionPictu
         leader = named if named >= 0 else None
         isr = list(view.isr)
     followers = {} if leading is None else {int(one["node"]): one for one in leading["followers"]}
+    unknown = "the leader cannot be asked" if leading is None else "the leader does not say"
     replicas = [
-        _replica(broker_id, told.get(broker_id), answers.get(broker_id), leading, followers, isr, epoch)
+        _replica(
+            broker_id,
+            told.get(broker_id),
+            answers.get(broker_id),
+            leading,
+            followers,
+            isr,
+            epoch,
+            unknown if leader is not None else _why_without_leader(broker_id in view.eligible_leaders),
+        )
         for broker_id in view.replicas
     ]
     return PartitionPicture(
@@ -96,10 +106,11 @@ def _replica(
     followers: Mapping[int, dict[str, Any]],
     isr: Iterable[int],
     epoch: int,
+    unknown: str,
 ) -> ReplicaView:
     in_isr = broker_id in isr
     progress = followers.get(broker_id)
-    why_not = None if in_isr else (progress or {}).get("why_not") or _why_unknown(leading)
+    why_not = None if in_isr else (progress or {}).get("why_not") or unknown
     note: str | None
     if told is None:
         if isinstance(answer, KafkaError):
@@ -131,8 +142,11 @@ def _replica(
     )
 
 
-def _why_unknown(leading: dict[str, Any] | None) -> str:
-    return "the leader cannot be asked" if leading is None else "the leader does not say"
+def _why_without_leader(is_eligible: bool) -> str:
+    """Of a partition that nobody leads: whom it waits for, and whom it does not take (KIP-966)."""
+    if is_eligible:
+        return "nobody leads: it has every committed record and leads when its broker is back"
+    return "nobody leads, and it may lack committed records"
 
 
 def _find(answer: dict[str, Any], topic: str, partition: int) -> dict[str, Any] | None:
