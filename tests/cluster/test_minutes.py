@@ -31,7 +31,7 @@ def verifying(directory: Path) -> Iterator[Future[tuple[int, dict[str, Any], str
     """The minute of verify, which has begun: its exit code, its report and what it said besides."""
     options = ("--producers", "4", "--consumers", "4", "--minutes", "1", "--chaos", "kill,pause")
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(verify, directory, *options, "--every", "5", "--session-timeout", "2", timeout_s=300)
+        yield pool.submit(verify, directory, *options, "--every", "5", "--session-timeout", "2", timeout_s=900)
 
 
 @pytest.mark.usefixtures("verifying")

@@ -42,7 +42,7 @@ DOWN_S = (0.0, 0.3, 1.0)
 """How long a killed node stays away: one that is back at once meets a cluster that has not noticed yet."""
 PAUSED_S = 3.0
 """Longer than a broker's session in these clusters: it comes back as a zombie that thinks it is still in charge."""
-CATCH_UP_S = 90.0
+CATCH_UP_S = 180.0
 
 
 class Watched:
