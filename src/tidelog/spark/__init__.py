@@ -45,7 +45,7 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
     Settings are Spark's, with their dots: `session("land", **{"spark.driver.memory": "2g"})`.
     """
     prepare_environment()
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     given = {name: str(value) for name, value in conf.items()}
@@ -54,10 +54,16 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
     for name, value in (_DEFAULTS | given).items():
         if name in given or not known.contains(name):
             known.set(name, value)
-    from tidelog.spark.home import installed_files
+    from tidelog.spark.home import installed_files, is_sure
+    from tidelog.spark.nursery import nursery
 
-    with installed_files(dict(known.getAll())):
+    settings = dict(known.getAll())
+    is_new = SparkContext._active_spark_context is None
+    processes = nursery() if is_new and is_sure(settings) else None
+    with installed_files(settings):
         spark = SparkSession.builder.config(conf=known).appName(app_name).getOrCreate()
+    if processes is not None:
+        processes.serve(spark.sparkContext)
     return register(spark)
 
 

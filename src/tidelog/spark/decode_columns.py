@@ -118,7 +118,8 @@ def _of_batches(field: pa.Field, records: Records) -> pa.Array:
         # Sequences go on at 0 behind the largest number of 32 bits.
         return _numbers(field.type, np.where(first < 0, -1, (first + delta) & MAX_INT32).astype(np.int32))
     flag = {"is_transactional": TRANSACTIONAL, "is_control": CONTROL}[name]
-    return pa.array(records.of_batch(batches.attributes & flag) != 0, field.type)
+    bits = np.packbits(records.of_batch(batches.attributes & flag) != 0, bitorder="little")
+    return pa.Array.from_buffers(field.type, records.count, [None, pa.py_buffer(bits)])
 
 
 def _numbers(kind: pa.DataType, values: Array) -> pa.Array:
@@ -129,8 +130,17 @@ def _numbers(kind: pa.DataType, values: Array) -> pa.Array:
 def _constant(field: pa.Field, value: Any, count: int, cache: dict[str, pa.Array]) -> pa.Array:
     known = cache.get(field.name)
     if known is None or len(known) < count:
-        known = cache[field.name] = pa.repeat(pa.scalar(value, field.type), count)
+        known = cache[field.name] = _repeated(field.type, value, count)
     return known.slice(0, count)
+
+
+def _repeated(kind: pa.DataType, value: str | int, count: int) -> pa.Array:
+    """Arrow's own way would load pandas to see whether the value is one of its kinds: a quarter of a second."""
+    if not isinstance(value, str):
+        return _numbers(kind, np.full(count, value, kind.to_pandas_dtype()))
+    text = value.encode()
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(text))
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(text * count)])
 
 
 def _binary(kind: pa.DataType, kernels: Any, data: Array, at: Array, lengths: Array) -> pa.Array:

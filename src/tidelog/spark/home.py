@@ -22,7 +22,7 @@ _ZIP_FOLDER = "python"
 @contextlib.contextmanager
 def installed_files(settings: Mapping[str, str]) -> Iterator[None]:
     """Spark that is started in this block finds PySpark's installed files, if that is sure to be right."""
-    home = _make_home() if _is_sure(settings) else None
+    home = _make_home() if is_sure(settings) else None
     if home is None:
         yield
         return
@@ -33,7 +33,7 @@ def installed_files(settings: Mapping[str, str]) -> Iterator[None]:
         del os.environ["SPARK_HOME"]
 
 
-def _is_sure(settings: Mapping[str, str]) -> bool:
+def is_sure(settings: Mapping[str, str]) -> bool:
     """Only workers on this machine, on this Python, of a Spark that nobody else has started or placed."""
     elsewhere = ("SPARK_HOME", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
     return (
