@@ -70,7 +70,7 @@ def partition_lines(pictures: Iterable[PartitionPicture], total: int) -> list[st
             f"{one.topic}-{one.partition}",
             "none" if one.leader is None else one.leader,
             one.leader_epoch,
-            one.isr,
+            one.isr if _is_isr_known(one) else "?",
             one.high_watermark,
             "  ".join(_end(one, replica.broker, replica.log_end_offset) for replica in one.replicas),
         ]
@@ -81,8 +81,14 @@ def partition_lines(pictures: Iterable[PartitionPicture], total: int) -> list[st
 
 
 def _end(one: PartitionPicture, broker: int, log_end_offset: int | None) -> str:
-    """`2:17`, marked where the replica is not in sync."""
-    return f"{broker}:{'?' if log_end_offset is None else log_end_offset}{'' if broker in one.isr else ' out'}"
+    """`2:17`, marked where the replica is known not to be in sync."""
+    mark = " out" if _is_isr_known(one) and broker not in one.isr else ""
+    return f"{broker}:{'?' if log_end_offset is None else log_end_offset}{mark}"
+
+
+def _is_isr_known(one: PartitionPicture) -> bool:
+    """Whether its leader has told: what is not heard from a leader that is silent is not the empty set."""
+    return one.leader is None or one.high_watermark is not None
 
 
 def _view(topic: str, number: int, answers: Answers) -> PartitionView:
