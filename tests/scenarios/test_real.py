@@ -50,12 +50,12 @@ def test_it_happens_so_on_real_processes(name: str) -> None:
 
 
 def test_the_others_say_that_they_are_simulated_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scenario", "run", "divergence", "high-watermark", "--real"]) == 0
+    assert main(["scenario", "run", "divergence", "high-watermark", "--real"]) == 2, "nothing was played"
     assert capsys.readouterr().out.splitlines() == [
         "-      divergence: simulated only",
         "-      high-watermark: simulated only",
     ]
-    assert main(["scenario", "run", "divergence", "--real", "--json"]) == 0
+    assert main(["scenario", "run", "divergence", "--real", "--json"]) == 2
     assert json.loads(capsys.readouterr().out) == {"scenario": "divergence", "skipped": "simulated only"}
     assert main(["scenario", "run", "divergence", "--real", "--seed", "3"]) == 2
 

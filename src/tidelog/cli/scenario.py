@@ -96,6 +96,8 @@ def _run(arguments: argparse.Namespace) -> int:
             failed.append(name)
     if arguments.all and not arguments.json:
         print(f"{played - len(failed)} of {played} scenarios are as they should be")
+    if not played:  # all that were named are simulated only: what was asked for was not done
+        return Exit.USAGE
     return Exit.FAILED if failed else Exit.OK
 
 
