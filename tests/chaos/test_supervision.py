@@ -38,7 +38,11 @@ def test_a_node_killed_and_started_by_chaos_is_stopped_with_the_others(directory
     assert process.stdout is not None
     assert process.stdout.readline().startswith("ready bootstrap=")
     first = node(directory)["pid"]
+    assert tidelog("chaos", "--dir", directory, "resume", 1) == (1, "", "tidelog chaos resume: node 1 is not paused\n")
     assert tidelog("chaos", "--dir", directory, "kill", 1).out == "killed node 1\n"
+    for verb in ("kill", "stop", "pause", "resume"):
+        dead = f"tidelog chaos {verb}: node 1 is dead; tidelog chaos start 1 starts it\n"
+        assert tidelog("chaos", "--dir", directory, verb, 1) == (1, "", dead)
     assert node(directory)["state"] == "dead"
     assert tidelog("chaos", "--dir", directory, "start", 1).out == "started node 1\n"
     assert tidelog("chaos", "--dir", directory, "start", 1).err == "tidelog chaos start: node 1 runs already\n"

@@ -61,6 +61,7 @@ def node_of(state: ClusterState, node_id: int) -> NodeRecord:
 
 def kill(node: NodeRecord) -> None:
     """SIGKILL, as a crash would be."""
+    _require_alive(node)
     node.process.kill_group()
     if wait_until_gone([node.process], _KILL_TIMEOUT_MS):
         raise TidelogError(f"node {node.node_id} is still there {_KILL_TIMEOUT_MS // 1000} s after SIGKILL")
@@ -84,6 +85,8 @@ def pause(node: NodeRecord) -> None:
 def resume(node: NodeRecord) -> None:
     """SIGCONT: it goes on, believing what it believed."""
     _require_alive(node)
+    if node.process.state != "paused":
+        raise TidelogError(f"node {node.node_id} is not paused")
     node.process.signal_group(signal.SIGCONT)
 
 
@@ -116,7 +119,8 @@ def wipe(state: ClusterState, node: NodeRecord) -> None:
     cluster_ids = [meta.cluster_id for meta in found if meta is not None]
     if not cluster_ids:
         raise DirectoryError(f"no directory of {state.directory} says which cluster it belongs to")
-    kill(node)
+    if node.process.state != "gone":
+        kill(node)
     for path in dict.fromkeys((config.metadata_directory, *config.log_dirs)):
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(path)
