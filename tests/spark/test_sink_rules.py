@@ -298,15 +298,17 @@ class Turns:
     abort_quietly = abort
 
 
-def write_with(failures: list[ErrorCode]) -> tuple[Turns, int]:
-    """A job whose first runs meet these, one each."""
+def write_with(failures: list[ErrorCode] | list[Exception]) -> tuple[Turns, int]:
+    """A job whose first runs meet these, one each: codes of brokers, or errors of Spark."""
     turns = Turns()
     left = iter(failures)
 
     def job(_identity: Identity) -> Exclusive:
-        code = next(left, None)
-        if code is not None:
-            raise TaskFailed(KafkaError(code, f"partition t-0: {code.name}"))
+        met = next(left, None)
+        if isinstance(met, Exception):
+            raise met
+        if met is not None:
+            raise TaskFailed(KafkaError(met, f"partition t-0: {met.name}"))
         return Exclusive(1, 1, 1, ("t",))
 
     _, turn = run_in_transaction(turns, job, lambda _: LedgerEntry(0, "q", "t"), turns.begin())  # type: ignore[arg-type]
@@ -317,6 +319,21 @@ def write_with(failures: list[ErrorCode]) -> tuple[Turns, int]:
 def test_a_broker_that_forgot_what_it_had_costs_a_turn(code: ErrorCode) -> None:
     """Kafka's brokers come back with the last batch of each producer: a repetition of the one before is refused."""
     turns, turn = write_with([code])
+    assert (turn, turns.ended) == (2, [(1, "abort"), (2, "commit")])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Lost task 0.0: SparkException: Python worker exited unexpectedly (crashed)",
+        "Task 3 in stage 7.0 failed 4 times: ExecutorLostFailure (executor 2 exited caused by a running task)",
+        "ResultStage 9 has failed the maximum allowable number of times: 4. FetchFailed(null, shuffleId=0)",
+        "A shuffle map stage with indeterminate output was failed and retried. However, Spark cannot rollback the "
+        "ResultStage 20 to re-process the input data, and has to fail this job.",
+    ],
+)
+def test_an_executor_that_died_costs_a_turn_whatever_spark_calls_it(said: str) -> None:
+    turns, turn = write_with([RuntimeError(f"Job aborted due to stage failure: {said}")])
     assert (turn, turns.ended) == (2, [(1, "abort"), (2, "commit")])
 
 

@@ -36,7 +36,14 @@ _BEGIN_ANEW = (
 )
 """A broker that came back remembers of each producer the last batch only, so that it refuses the others of those whose
 answers were lost; or it lost what it had acknowledged. Nothing is visible yet: all is written again in a new epoch."""
-_LOST_TASK_WORDS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "FetchFailed", "Worker is lost")
+_LOST_TASK_WORDS = (
+    "Python worker exited unexpectedly",
+    "ExecutorLostFailure",
+    "FetchFailed",
+    "Worker is lost",
+    # An executor went and took with it what it had for the others to fetch, when some of these had ended already.
+    "A shuffle map stage with indeterminate output was failed and retried",
+)
 
 
 class SinkError(TidelogError):
