@@ -11,6 +11,9 @@ import pytest
 
 from tests.support.nodes import PEERS, Node
 
+# As tests/spark has it: these tests start many JVMs, and none of them lives for long.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def minutes() -> float:

@@ -26,7 +26,7 @@ from tests.spark.sink_faults import (
     Job,
     one_node,
     require_exactly_once,
-    run_with_fault,
+    run_through_faults,
     three_nodes,
 )
 from tests.spark.sink_kafka import three_kafka_nodes
@@ -40,32 +40,36 @@ PROGRAMS = ("tests.spark.sink_job", "tests.spark.sink_protocol_job")
 SPARK_HOME = Path(pyspark.__file__).parent
 
 
-@pytest.mark.parametrize(("step", "when"), MOMENTS)
 @pytest.mark.parametrize("victim", ["driver", "executor"])
-def test_kills_on_one_machine(tmp_path: Path, victim: str, step: str, when: str) -> None:
+def test_kills_on_one_machine(tmp_path: Path, victim: str) -> None:
     with one_node(TidelogNode, tmp_path / "node") as stage:
-        run_with_fault(stage, tmp_path, victim, step, when)
+        run_through_faults(stage, tmp_path, victim)
+
+
+@pytest.mark.parametrize("victim", ["driver", "executor", "broker"])
+def test_kills_of_the_format_itself(tmp_path: Path, victim: str) -> None:
+    """`writeStream.format("tidelog")`: its driver's half is several processes, and a lost task ends the query."""
+    with one_node(TidelogNode, tmp_path / "node") as stage:
+        run_through_faults(stage, tmp_path, victim, program="tests.spark.sink_format_job", may_fail=True)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("step", "when"), MOMENTS)
-def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, step: str, when: str, program: str) -> None:
+def test_leaders_and_coordinators_of_three_nodes(tmp_path: Path, program: str) -> None:
     with three_nodes(tmp_path / "cluster") as stage:
-        run_with_fault(stage, tmp_path, "broker", step, when, program=program)
+        run_through_faults(stage, tmp_path, "broker", program=program)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("step", "when"), MOMENTS)
-def test_leaders_and_coordinators_of_apache_kafka(tmp_path: Path, step: str, when: str, program: str) -> None:
+def test_leaders_and_coordinators_of_apache_kafka(tmp_path: Path, program: str) -> None:
     with three_kafka_nodes(tmp_path / "cluster") as stage:
-        run_with_fault(stage, tmp_path, "broker", step, when, program=program)
+        run_through_faults(stage, tmp_path, "broker", program=program)
 
 
-@pytest.mark.parametrize(("step", "when"), [each for each in MOMENTS if each != ("end", "after")])
-def test_the_only_node_of_apache_kafka(tmp_path: Path, step: str, when: str) -> None:
+def test_the_only_node_of_apache_kafka(tmp_path: Path) -> None:
     """Not when its coordinator has decided and not told the partitions yet: sink_kafka.py says what one node does."""
+    moments = [each for each in MOMENTS if each != ("end", "after")]
     with one_node(KafkaNode, tmp_path / "node") as stage:
-        run_with_fault(stage, tmp_path, "broker", step, when, program="tests.spark.sink_protocol_job")
+        run_through_faults(stage, tmp_path, "broker", moments=moments, program="tests.spark.sink_protocol_job")
 
 
 # --- a real cluster of Spark ---
@@ -126,6 +130,7 @@ class StandaloneSpark:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
             "PYSPARK_PYTHON": sys.executable,
             **python_path(),
         }
@@ -157,13 +162,10 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneS
         cluster.stop()
 
 
-@pytest.mark.parametrize(("step", "when"), MOMENTS)
 @pytest.mark.parametrize("victim", ["driver", "executor", "broker"])
-def test_kills_on_a_cluster_of_spark(
-    standalone: StandaloneSpark, tmp_path: Path, victim: str, step: str, when: str
-) -> None:
+def test_kills_on_a_cluster_of_spark(standalone: StandaloneSpark, tmp_path: Path, victim: str) -> None:
     with one_node(TidelogNode, tmp_path / "node") as stage:
-        run_with_fault(stage, tmp_path, victim, step, when, master=standalone.master, executors_of=standalone.executors)
+        run_through_faults(stage, tmp_path, victim, master=standalone.master, executors_of=standalone.executors)
 
 
 @pytest.fixture

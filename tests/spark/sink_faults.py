@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,8 @@ from tidelog.verify.cluster import LocalCluster
 
 STEPS = {"begin": INIT_PRODUCER_ID, "write": PRODUCE, "ledger": TXN_OFFSET_COMMIT, "end": END_TXN}
 MOMENTS = [(step, when) for step in STEPS for when in ("before", "after")]
+STEP_S = 600.0
+"""For one kill and what it costs, on a machine that has much else to do."""
 PARTITIONS = 3
 TOPIC = "counted"
 TRANSACTIONAL_ID = "counting"
@@ -177,14 +180,16 @@ def create_topic(port: int, replicas: int) -> None:
 class Job:
     """A query as a process tree: that of sink_job.py, or another program."""
 
-    def __init__(self, bootstrap: str, checkpoint: Path, last_batch: int, log: Path, program: str, *more: str) -> None:
+    def __init__(
+        self, bootstrap: str, checkpoint: Path, until: int | Path, log: Path, program: str, *more: str
+    ) -> None:
         self.log = log
         self._out = log.open("ab")
         environment = dict(os.environ) | {
             "PYTHONPATH": os.pathsep.join([str(PROJECT_ROOT), str(PROJECT_ROOT / "src")]),
             "SPARK_LOCAL_DIRS": str(log.parent / "local"),
         }
-        words = [bootstrap, TOPIC, str(checkpoint), TRANSACTIONAL_ID, str(last_batch), *more]
+        words = [bootstrap, TOPIC, str(checkpoint), TRANSACTIONAL_ID, str(until), *more]
         self.process = subprocess.Popen(
             [sys.executable, "-m", program, *words],
             cwd=PROJECT_ROOT,
@@ -213,6 +218,10 @@ class Job:
         """All it said."""
         return self.log.read_text(errors="replace")
 
+    def batches(self) -> int:
+        """How many it told of, with those of the runs before."""
+        return len(re.findall(r"^batch \d", self.text(), re.MULTILINE))
+
 
 def run_with_fault(
     stage: Stage,
@@ -234,14 +243,7 @@ def run_with_fault(
     job = Job(*words, *more)
 
     def kill(client: ProxiedClient) -> None:
-        if victim == "driver":
-            job.kill()
-        elif victim == "broker":
-            stage.kill_and_revive(client.broker_port)
-        elif executors_of is not None:
-            kill_all(executors_of())
-        else:
-            kill_executor(client, job.process.pid)
+        kill_victim(victim, stage, job, client, executors_of)
 
     trap = stage.traps.set(STEPS[step], when, kill, skip=skip)
     try:
@@ -256,6 +258,86 @@ def run_with_fault(
         job.kill()
     require_exactly_once(stage, batches)
     return job.text()
+
+
+def run_through_faults(
+    stage: Stage,
+    directory: Path,
+    victim: str,
+    *,
+    moments: Sequence[tuple[str, str]] = MOMENTS,
+    master: str | None = None,
+    program: str = "tests.spark.sink_job",
+    executors_of: Callable[[], list[int]] | None = None,
+    may_fail: bool = False,
+) -> str:
+    """One query that is hit at one moment after the other, each time when it is over the one before. Its output.
+
+    `may_fail`: it may end with an error, and goes on when it is started again; else only its own death ends it.
+    """
+    enough = directory / "enough"
+    words = (stage.bootstrap, directory / "checkpoint", enough, directory / "job.log", program)
+    more = () if master is None else (master,)
+    job = Job(*words, *more)
+    before = 0
+
+    def kill(client: ProxiedClient) -> None:
+        nonlocal before
+        before = job.batches()
+        kill_victim(victim, stage, job, client, executors_of)
+
+    def is_over_it() -> bool:
+        return job.batches() > before
+
+    def has_ended() -> bool:
+        return job.process.poll() is not None
+
+    def go_on_until(is_so: Callable[[], bool], what: str) -> None:
+        """Wait for something; a query that says that it failed is started again where it may, as its user would."""
+        nonlocal job
+        for _ in range(3):
+            wait_until(lambda: is_so() or has_ended(), STEP_S, what)
+            with contextlib.suppress(AssertionError):
+                wait_until(is_so, 5, what)
+                return
+            assert job.wait() != 0, f"{what}: it ended before:\n{job.text()[-4000:]}"
+            assert may_fail, f"{what}: it failed:\n{job.text()[-8000:]}"
+            assert "failed:" in job.text(), job.text()[-4000:]
+            job = Job(*words, *more)
+        raise AssertionError(f"{what}: it fails again and again:\n{job.text()[-4000:]}")
+
+    try:
+        for step, when in moments:
+            begun_s = time.monotonic()
+            moment = f"{victim} {when} {step}"
+            trap = stage.traps.set(STEPS[step], when, kill, skip=1)
+            go_on_until(trap.sprung.is_set, moment)
+            stage.settle()
+            if victim == "driver":
+                job.wait()
+                job = Job(*words, *more)
+            go_on_until(is_over_it, f"a batch after {moment}")
+            print(f"{moment}: over it after {time.monotonic() - begun_s:.0f} s, {job.batches()} batches", flush=True)
+        enough.touch()
+        assert job.wait() == 0, job.text()[-4000:]
+    finally:
+        job.kill()
+    require_exactly_once(stage, len(moments))
+    return job.text()
+
+
+def kill_victim(
+    victim: str, stage: Stage, job: Job, client: ProxiedClient, executors_of: Callable[[], list[int]] | None
+) -> None:
+    """Whoever is meant, given who sent a request."""
+    if victim == "driver":
+        job.kill()
+    elif victim == "broker":
+        stage.kill_and_revive(client.broker_port)
+    elif executors_of is not None:
+        kill_all(executors_of())
+    else:
+        kill_executor(client, job.process.pid)
 
 
 def require_exactly_once(stage: Stage, batches: int) -> None:

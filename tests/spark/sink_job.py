@@ -1,6 +1,6 @@
 """A query as a program of its own, so that its driver can be killed: a counting stream into a topic, exactly once.
 
-python -m tests.spark.sink_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID LAST_BATCH [MASTER [NAME=VALUE …]]
+python -m tests.spark.sink_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID UNTIL [MASTER [NAME=VALUE …]]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,24 +21,13 @@ ROWS = 600
 
 
 def main() -> int:
-    bootstrap, topic, checkpoint, transactional_id, last_text, *rest = sys.argv[1:]
-    last_batch = int(last_text)
-    conf = {
-        "spark.master": rest[0] if rest else "local[2]",
-        "spark.log.level": "ERROR",
-        "spark.driver.memory": "512m",
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.cores.max": "2",
-        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        **dict(pair.split("=", 1) for pair in rest[1:]),
-    }
-    spark = tidelog.spark.session("sink-job", **conf)
+    bootstrap, topic, checkpoint, transactional_id, until, *rest = sys.argv[1:]
+    spark = session_of(rest)
     done = threading.Event()
 
     def on_batch(result: BatchWritten) -> None:
         print(f"batch {result.batch_id} skipped={result.skipped} turns={result.turns}", flush=True)
-        if result.batch_id >= last_batch:
+        if is_enough(until, result.batch_id):
             done.set()
 
     query = write_stream(
@@ -58,6 +48,27 @@ def main() -> int:
         print(f"failed: {failure}", flush=True)
         return 1
     return 0
+
+
+def is_enough(until: str, batch_id: int) -> bool:
+    """Whether the query has done its part: `until` is the number of its last batch, or a file that will be made."""
+    return batch_id >= int(until) if until.isdigit() else Path(until).exists()
+
+
+def session_of(rest: list[str]) -> SparkSession:
+    """A small session on the master that the command names, with settings of the test's own."""
+    conf = {
+        "spark.master": rest[0] if rest else "local[2]",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),  # as the driver has them
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **dict(pair.split("=", 1) for pair in rest[1:]),
+    }
+    return tidelog.spark.session("sink-job", **conf)
 
 
 def counting(spark: SparkSession) -> DataFrame:

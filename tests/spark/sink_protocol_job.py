@@ -1,6 +1,6 @@
 """The sink's protocol without Spark: batches of numbers, a checkpoint in a file, one process that can be killed.
 
-python -m tests.spark.sink_protocol_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID LAST_BATCH
+python -m tests.spark.sink_protocol_job BOOTSTRAP TOPIC CHECKPOINT TRANSACTIONAL_ID UNTIL
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.spark.sink_job import ROWS
+from tests.spark.sink_job import ROWS, is_enough
 from tidelog.client.batches import BatchSender, Chunk
 from tidelog.client.shared_transaction import Identity
 from tidelog.errors import KafkaError
@@ -33,14 +33,14 @@ RECORDS_A_BATCH = 50
 
 
 def main() -> int:
-    bootstrap, topic, checkpoint_text, transactional_id, last_text = sys.argv[1:]
+    bootstrap, topic, checkpoint_text, transactional_id, until = sys.argv[1:]
     checkpoint = Path(checkpoint_text)
     options = SinkOptions.parse(
         {"kafka.bootstrap.servers": bootstrap, "topic": topic, "transactionalId": transactional_id}
     )
     run = TransactionRun(options, transactional_id)
-    begin = int(checkpoint.read_text()) if checkpoint.exists() else 0
-    for batch_id in range(begin, int(last_text) + 1):
+    batch_id = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    while True:
         identity = run.begin()
         entry = read_ledger(run.client, transactional_id, options.delivery_timeout_ms, topic)
         skipped = is_written(entry, batch_id, QUERY, transactional_id, accept_missing=False)
@@ -52,8 +52,10 @@ def main() -> int:
         written = checkpoint.with_suffix(".new")
         written.write_text(str(batch_id + 1))
         os.replace(written, checkpoint)
-    run.close()
-    return 0
+        if is_enough(until, batch_id):
+            run.close()
+            return 0
+        batch_id += 1
 
 
 def _job(options: SinkOptions, topic: str, batch_id: int):  # type: ignore[no-untyped-def]
