@@ -8,6 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.support.ports import free_ports
+from tidelog.cli import main
+from tidelog.verify import run
+
 
 def verify(directory: Path, *options: str, timeout_s: float) -> tuple[int, dict[str, Any], str]:
     """Run it and return its exit code, its report and what it said besides."""
@@ -22,6 +28,15 @@ def test_an_unknown_fault_is_named(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert "did you mean 'kill'?" in ended.stderr
+
+
+def test_a_cluster_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "_ADMIN_TIMEOUT_S", 0.3)
+    (port,) = free_ports(1)
+    assert main(["verify", "--bootstrap", f"127.0.0.1:{port}", "--dir", str(tmp_path / "proof")]) == 3
+    assert capsys.readouterr().err.startswith(f"tidelog verify: no broker answers at 127.0.0.1:{port}: ")
 
 
 def test_without_the_client_library_it_says_what_to_install(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def _consumer(client: Client, follow: bool, since_ms: int | None) -> Consumer | 
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             if not follow:
+                print(f"tidelog events: there is no topic {TOPIC}: nothing was written yet", file=sys.stderr)
                 return None
     ends = {where: found.offset for where, found in list_offsets(client, dict.fromkeys(wanted, LATEST)).items()}
     starts = list_offsets(client, dict.fromkeys(wanted, EARLIEST if since_ms is None else since_ms))

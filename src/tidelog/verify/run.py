@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tidelog.errors import CorruptionError, TidelogError
+from tidelog.errors import CorruptionError, ErrorCode, KafkaError, TidelogError
 from tidelog.ledger import Entry
 from tidelog.verify.cluster import LocalCluster
 from tidelog.verify.faults import LINK_KINDS, Fault, Faults
@@ -174,7 +174,8 @@ class _Run:
             if self._cluster is None:
                 brokers = len(admin.list_topics(timeout=_ADMIN_TIMEOUT_S).brokers)
         except KafkaException as error:
-            raise TidelogError(f"no broker answers at {self._bootstrap}: {error.args[0].str()}") from None
+            reason = f"no broker answers at {self._bootstrap}: {error.args[0].str()}"
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, reason) from None
         wanted = NewTopic(
             self._topic,
             self._plan.partitions,
