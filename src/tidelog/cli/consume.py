@@ -102,7 +102,7 @@ def _answers(
     from tidelog.client.consumer import Consumer
     from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
-    view = client.topic(arguments.topic)
+    view = client.topic(arguments.topic, led=arguments.partition)
     missing = set(arguments.partition or ()) - set(view.partitions)
     if missing:
         raise UsageError(f"tidelog consume: {arguments.topic} has no partition {min(missing)}")

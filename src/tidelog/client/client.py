@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from tidelog.client.backoff import Deadline, error_of
@@ -160,8 +160,13 @@ class Client:
                     raise
                 deadline.pause(error)
 
-    def topic(self, name: str, *, create: bool = False, timeout_ms: int | None = None) -> TopicView:
-        """A topic with a leader for every partition, waiting for one that was just made."""
+    def topic(
+        self, name: str, *, create: bool = False, timeout_ms: int | None = None, led: Collection[int] | None = None
+    ) -> TopicView:
+        """A topic with a leader for every partition, waiting for one that was just made.
+
+        `led` are the partitions that need one; others may have none, for as long as nobody asks for them.
+        """
         deadline = Deadline(self.timeout_ms if timeout_ms is None else timeout_ms)
         unknown = Deadline(min(_NEW_TOPIC_PATIENCE_MS, deadline.timeout_ms))
         while True:
@@ -170,7 +175,7 @@ class Client:
             code = self.metadata.topic_errors.get(name, 0)
             try:
                 if view is not None:
-                    for partition in view.partitions:
+                    for partition in view.partitions if led is None else set(led).intersection(view.partitions):
                         self.metadata.leader_of(name, partition)
                     return view
                 raise error_of(code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
@@ -193,7 +198,8 @@ class Client:
         """Ask each partition's leader; partitions with a retriable error are asked again, of whoever leads then."""
         deadline = Deadline(self.timeout_ms if timeout_ms is None else timeout_ms)
         for topic in {topic for topic, partition in partitions if not self.metadata.knows(topic, partition)}:
-            self.topic(topic, timeout_ms=deadline.remaining_ms)
+            wanted_here = [number for name, number in partitions if name == topic]
+            self.topic(topic, timeout_ms=deadline.remaining_ms, led=wanted_here)
         results: dict[TopicPartition, Answered] = {}
         while True:
             failure: KafkaError | None = None
