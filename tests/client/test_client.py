@@ -142,10 +142,11 @@ def test_an_unknown_topic_is_believed_after_a_short_while(monkeypatch: pytest.Mo
 
 
 def test_a_partition_without_a_leader_does_not_matter_to_those_who_ask_for_others() -> None:
-    with running(partitions=2) as cluster, Client(cluster.bootstrap, timeout_ms=500) as client:
+    with running(partitions=2) as cluster, Client(cluster.bootstrap) as client:
         cluster.partitions[1].leader = -1
         assert list_offsets(client, {("t", 0): LATEST}).keys() == {("t", 0)}
         assert client.topic("t", led=[0]).partitions.keys() == {0, 1}
+        client.timeout_ms = 500
         with pytest.raises(KafkaError, match="t-1 has no leader"):
             list_offsets(client, {("t", 1): LATEST})
 
