@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,6 +136,25 @@ def test_rows_are_brought_together_by_a_shuffle_where_tasks_share_no_machine(
     assert (written.records, written.partitions, written.turns) == (20_000, 2, 1)
     assert sink.options.topic is not None
     sink_judge.require_counted_once(sink_judge.read_committed(node.bootstrap, sink.options.topic, 2), 2, 20_000)
+
+
+def test_rows_come_to_tasks_in_small_pieces_unless_the_user_chose_their_size(spark: SparkSession) -> None:
+    def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"size": [batch.nbytes]})
+
+    def largest() -> int:
+        rows = spark.range(0, 8_000, 1, 1).select(f.repeat(f.lit("x"), 1_000).alias("value"))
+        with sink_stream.small_arrow_batches(spark):
+            return max(row.size for row in rows.mapInArrow(sizes, "size long").collect())
+
+    assert 1_000_000 < largest() < 3_000_000
+    assert spark.conf.get(sink_stream.ARROW_BYTES, None) is None
+    spark.conf.set(sink_stream.ARROW_BYTES, "64m")
+    try:
+        assert largest() > 7_000_000
+    finally:
+        spark.conf.unset(sink_stream.ARROW_BYTES)
 
 
 def test_a_failed_batch_leaves_nothing_and_the_next_try_writes_it(

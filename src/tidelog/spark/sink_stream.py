@@ -33,7 +33,7 @@ from tidelog.spark.transactions import (
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 OTHER_WAY = (
@@ -41,6 +41,7 @@ OTHER_WAY = (
 )
 _QUERY_ID = "sql.streaming.queryId"
 """Spark's name for the identity of a checkpoint: made with it, kept in it, gone with it."""
+ARROW_BYTES, _ARROW_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch", 2_000_000
 
 
 def write_stream(
@@ -215,7 +216,7 @@ class MicroBatchSink:
         # Rows that may go anywhere need no shuffle: as many tasks as run at once, each with partitions of its own.
         is_free = count is not None and count >= parallel and self.columns in (["value"], ["value", "headers"])
 
-        def run(identity: Identity) -> Exclusive:
+        def write_rows(identity: Identity) -> Exclusive:
             books = stage_books(context)
             if self._gathered or is_free:
                 direct = tasks.write_directly(self.options, identity, speculation, parallel if is_free else None)
@@ -230,6 +231,10 @@ class MicroBatchSink:
             deliver = tasks.deliver(self.options, identity, speculation)
             results = chunks.repartitionById(writers, "writer").mapInArrow(deliver, tasks.RESULT_COLUMNS)
             return judge(results.collect(), books)
+
+        def run(identity: Identity) -> Exclusive:
+            with small_arrow_batches(df.sparkSession):
+                return write_rows(identity)
 
         return run
 
@@ -246,6 +251,22 @@ class MicroBatchSink:
         if not names:
             raise SinkError("an empty batch on a cluster without topics: there is no place for the ledger")
         return names[0]
+
+
+@contextlib.contextmanager
+def small_arrow_batches(session: SparkSession) -> Iterator[None]:
+    """Rows come from the JVM in pieces that it makes while the last is worked on, unless the user chose their size.
+
+    Of Spark's own choice, 10,000 rows, a piece of large rows is so large that one side waits for the other.
+    """
+    if session.conf.get(ARROW_BYTES, None) is not None:
+        yield
+        return
+    session.conf.set(ARROW_BYTES, _ARROW_BATCH_BYTES)
+    try:
+        yield
+    finally:
+        session.conf.unset(ARROW_BYTES)
 
 
 def is_one_machine(context: SparkContext) -> bool:
