@@ -1,12 +1,15 @@
 """A client of Spark Connect as a program of its own: what works there, and what is refused with which words.
 
-python -m tests.spark.connect_job BOOTSTRAP TOPIC CHECKPOINT
+python -m tests.spark.connect_job BOOTSTRAP TOPIC COPY CHECKPOINT
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 import tidelog.spark
 from tidelog.errors import ConfigError
@@ -15,7 +18,7 @@ ROWS = 200
 
 
 def main() -> int:
-    bootstrap, topic, checkpoint = sys.argv[1:]
+    bootstrap, topic, copy, checkpoint = sys.argv[1:]
     tidelog.spark.prepare_environment()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession
@@ -31,6 +34,9 @@ def main() -> int:
     query = stream.writeStream.format("memory").queryName("seen").option("checkpointLocation", checkpoint)
     query.trigger(availableNow=True).start().awaitTermination(300)
     print(f"stream {spark.table('seen').count()}", flush=True)
+    copy_by_format(stream, bootstrap, copy, checkpoint)
+    copied = {**committed, "subscribe": copy}
+    print(f"copied {spark.read.format('tidelog').options(**copied).load().count()}", flush=True)
     for name, attempt in (
         ("write", lambda: tidelog.spark.write(rows, bootstrap_servers=bootstrap, topic=topic)),
         (
@@ -50,6 +56,19 @@ def main() -> int:
             print(f"{name} refused: {error}", flush=True)
     spark.stop()
     return 0
+
+
+def copy_by_format(stream: DataFrame, bootstrap: str, copy: str, checkpoint: str) -> None:
+    """`writeStream.format("tidelog")`: rows that are together, twice from one checkpoint; then rows that are not."""
+    fields = stream.selectExpr("cast(key as string) key", "cast(value as string) value")
+    together = tidelog.spark.by_partition(fields, bootstrap_servers=bootstrap, topic=copy)
+    for name, rows in (("together", together), ("together", together), ("apart", fields.repartition(3))):
+        sink = {"kafka.bootstrap.servers": bootstrap, "topic": copy, "transactionalId": name}
+        writer = rows.writeStream.format("tidelog").options(**sink, checkpointLocation=f"{checkpoint}-{name}")
+        try:
+            print(f"{name} ended: {writer.trigger(availableNow=True).start().awaitTermination(300)}", flush=True)
+        except PySparkException as error:
+            print(f"{name} refused: {error}", flush=True)
 
 
 if __name__ == "__main__":
