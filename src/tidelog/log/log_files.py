@@ -375,6 +375,12 @@ class LogFiles:
             unflushed = self._segments.starting_with(self.recovery_point)
         return self._flushes.begin(unflushed, self.log_end_offset)
 
+    def files_of_cut(self) -> tuple[list[File], list[str]]:
+        """What must reach the medium so that no power loss brings back what was cut: where the log ends now, and which
+        files there are.
+        """
+        return [self._segments.active.file], [self.directory]
+
     def flushed_through(self, offset: int) -> None:
         """What the last unanswered `files_to_flush` named is durable."""
         self._flushes.finish(offset)

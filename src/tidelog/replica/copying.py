@@ -79,7 +79,11 @@ def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str
 
 
 def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Callable[[], None]) -> None:
-    """Continue once the checkpoint has the lower point: a crash would else trust new bytes it never checked."""
+    """Continue once the checkpoint has the lower point: a crash would else trust new bytes it never checked.
+
+    The cut itself is on the medium by then, too: a power loss might else bring back what was cut, below a watermark
+    that was written since and is of the records that took its place.
+    """
     directory = replicas.directory_of(partition)
 
     def written(error: str | None) -> None:
@@ -94,4 +98,5 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
     if directory.cleaner_offsets.get(key, 0) > partition.log.log_end_offset:  # what comes there is not compacted
         directory.cleaner_offsets[key] = partition.log.log_end_offset
         replacements.append(directory.durable_checkpoint(CLEANER_OFFSETS, dict(directory.cleaner_offsets)))
-    replicas.outbox.flush(directory.storage, written, replacements=replacements)
+    files, directories = partition.log.files_of_cut()
+    replicas.outbox.flush(directory.storage, written, files=files, directories=directories, replacements=replacements)

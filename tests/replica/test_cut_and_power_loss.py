@@ -1,0 +1,45 @@
+"""What a follower cut stays cut: a power loss must not bring it back once other records were appended there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.node.support import TOPIC, OneNode
+from tidelog.replica import copying
+from tidelog.wire.batch import Record, build_batch, iterate_batches
+
+OLD_EPOCH, NEW_EPOCH = 0, 9
+
+
+def epoch_at(node: OneNode, offset: int) -> int | None:
+    """The epoch of the batch at an offset; None where the log ends before it."""
+    log = node.process(1).node.replicas.partitions[TOPIC, 0].log
+    found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
+    batches = [batch for part in found.parts for batch in iterate_batches(part.read())]
+    return next((one.partition_leader_epoch for one in batches if one.base_offset == offset), None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_cut_does_not_come_back_below_the_watermark(seed: int) -> None:
+    """The watermark on the disk is of the records that took its place: it would cover what was never committed."""
+    node = OneNode(seed, 1, replication_events_enable="false")
+    for number in range(3):
+        assert node.produce({0: node.batch(b"%d" % number)})[0].error_code == 0
+    replicas = node.process(1).node.replicas
+    partition = replicas.partitions[TOPIC, 0]
+    assert epoch_at(node, 2) == OLD_EPOCH
+    replicas._flush(partition)
+    assert node.world.run_until(lambda: partition.log.recovery_point == 3, 10_000)
+    partition.become_follower(2, NEW_EPOCH)
+    is_cut: list[bool] = []
+    copying.truncate_to_leader(replicas, partition, OLD_EPOCH, 2, lambda: is_cut.append(True))
+    assert node.world.run_until(lambda: bool(is_cut), 10_000)
+    batch = build_batch([Record(2, node.world.now_ms, None, b"new")], partition_leader_epoch=NEW_EPOCH)
+    copying.append_from_leader(replicas, partition, memoryview(batch))
+    partition.follow_watermark(3, 0)
+    interval_ms = replicas.config.replica_high_watermark_checkpoint_interval_ms
+    node.world.run_until(lambda: False, 2 * interval_ms)
+    node.world.power_loss(1)
+    node.world.start(1)
+    assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
+    assert epoch_at(node, 2) in (None, NEW_EPOCH)
