@@ -43,6 +43,9 @@ DOWN_S = (0.0, 0.3, 1.0)
 PAUSED_S = 3.0
 """Longer than a broker's session in these clusters: it comes back as a zombie that thinks it is still in charge."""
 CATCH_UP_S = 180.0
+PATIENT_RETRIES = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 1_000}
+"""librdkafka's defaults. It doubles the wait with each retry of a message and lets it overflow after some thirty: the
+messages of a batch may then wait differently, and it ends with a fatal error since it cannot make the batch again."""
 
 
 class Watched:
@@ -94,6 +97,7 @@ class Feeder:
                 "linger.ms": 5,
                 "message.timeout.ms": 120_000,
                 **RETRY_SETTINGS,
+                **PATIENT_RETRIES,
             }
         )
         self._rate = rate
@@ -106,10 +110,14 @@ class Feeder:
 
     def _run(self) -> None:
         number = 0
+        due_s = time.monotonic()
         while not self._stopping.is_set():
             self._producer.produce(SOURCE, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._delivered)
             number += 1
-            self._producer.poll(1 / self._rate)
+            due_s = max(due_s + 1 / self._rate, time.monotonic() - 1)  # what was missed is not made up for
+            while (wait_s := due_s - time.monotonic()) > 0 and not self._stopping.is_set():
+                self._producer.poll(wait_s)
+            self._producer.poll(0)
 
     def _delivered(self, error: object, message: Message) -> None:
         if error is not None:
