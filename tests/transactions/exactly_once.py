@@ -279,8 +279,8 @@ def run(cluster: LocalCluster, directory: Path, duration_s: float, *, seed: int,
         written = read_source(cluster.bootstrap, feeder.finish(), CATCH_UP_S)
         wait_until_read(cluster, copiers, written)
     finally:
-        feeder.finish()
         copiers.end()
+        feeder.finish()
     outcome = read_copies(cluster.bootstrap, len(written), CATCH_UP_S)
     problems = outcome.problems(written)
     summary = f"{len(written)} records, {sum(copiers.starts.values())} starts, faults: {'; '.join(faults)}"
