@@ -145,6 +145,8 @@ def test_plans_use_all_cores_and_share_tasks() -> None:
 
     assert plan(1_200_000) == [[200_000]] * 6
     assert plan(300_000, 300_000, 300_000) == [[150_000]] * 6, "three partitions on two cores: no core waits"
+    uneven = plan(834_000, 833_000, 833_000)
+    assert len(uneven) == 6, "a few records more in one partition: still as many tasks for one core as for the other"
     assert plan(10, 0, 20) == [[10, 20]]
     assert plan(*[4000] * 10) == [[4000, 4000]] * 5
     assert plan(900_000, 10, min_partitions=2) == [[450_000], [450_000], [10]]

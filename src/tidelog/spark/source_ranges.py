@@ -12,6 +12,9 @@ from tidelog.spark.fetching import OffsetRange
 
 TASKS_A_CORE = 3
 """Pieces of about this many to a core even out what is not equally large or fast."""
+SPARE = 10
+"""A piece may be larger by this part of it: partitions that differ by a few records are cut into equally many, and no
+core is left with one piece more than the others."""
 SMALLEST_PIECE = 25_000
 """Offsets below which splitting costs more than it gains."""
 SHARED_TASK = 10_000
@@ -44,6 +47,7 @@ def plan_tasks(
         piece = max(1, total // min_partitions)
     else:
         piece = max(SMALLEST_PIECE, -(-total // (TASKS_A_CORE * max(parallelism, 1))))
+        piece += piece // SPARE
     if max_records is not None:
         piece = min(piece, max_records)
     pieces = [part for each in wanted for part in _split(each, piece)]
