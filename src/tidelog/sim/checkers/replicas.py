@@ -67,9 +67,11 @@ class WatermarkWithinInSyncLogs(Checker):
                 continue
             copy = other.node.replicas.partitions.get((partition.topic, partition.index))
             # One that knows a later epoch may have cut what this leader does not know to be over; one that lives again
-            # may have lost what it had, and leaves the ISR when it registers.
+            # may have lost what it had, and leaves the ISR when it registers; one that knows the topic to be made anew
+            # under its name has another log.
             if (
                 copy is None
+                or copy.topic_id != partition.topic_id
                 or copy.leader_epoch != leadership.epoch
                 or follower.broker_epoch != other.node.lifecycle.broker_epoch
             ):

@@ -79,11 +79,16 @@ class EventsTellWhatHappened(Checker):
         for epoch, changes in epochs.items():
             untold = [change for change in changes if not self._is_told(change)]
             told_after = [one for one in changes if untold and one.batch_offset > untold[0].batch_offset]
-            if untold and (epoch == final == newest or any(self._is_told(one) for one in told_after)):
+            if untold and (epoch == final == newest or any(self._is_surely_told(one) for one in told_after)):
                 one = untold[0]
                 raise self.violated(
                     f"nobody told {one.name} changed to {_state(one)} in partition epoch {one.after.partition_epoch}"
                 )
+
+    def _is_surely_told(self, change: Change) -> bool:
+        """What was told may be of another topic with the same name: only where there was none is it this change."""
+        key = (change.topic, change.number, change.after.partition_epoch)
+        return self._is_told(change) and len(self._changes[key]) == 1
 
     def _is_told(self, change: Change) -> bool:
         key = (change.topic, change.number, change.after.partition_epoch)
