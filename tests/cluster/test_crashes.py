@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, TopicMetadata
+from confluent_kafka.admin import TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from tests.cluster.support import (
@@ -64,7 +64,8 @@ def test_a_topic_is_made_whole_or_not_at_all_when_the_controller_dies(cluster: L
                 return
             name = f"made-{number}"
             with contextlib.suppress(KafkaException):  # what was under way when the controller died may have failed
-                client.create_topics([NewTopic(name, 4, 3)], request_timeout=5)[name].result(60)
+                maker_client = admin(cluster)  # see _made
+                maker_client.create_topics([NewTopic(name, 4, 3)], request_timeout=5)[name].result(60)
                 made.append(name)
 
     maker = threading.Thread(target=make)
@@ -156,12 +157,11 @@ def test_nodes_die_in_the_middle_of_a_reassignment(cluster: LocalCluster) -> Non
 
 def test_nodes_die_in_the_middle_of_metadata_snapshots(cluster: LocalCluster) -> None:
     create_topic(cluster, "snapshots", 1)
-    client = admin(cluster)
     numbers = iter(range(10_000))
 
     def change_something() -> str:
         name = f"short-lived-{next(numbers)}"
-        wait_until(lambda: _made(client, name), f"{name} is made")
+        wait_until(lambda: _made(cluster, name), f"{name} is made")
         return name
 
     for victim in cluster.node_ids:
@@ -182,7 +182,11 @@ def test_nodes_die_in_the_middle_of_metadata_snapshots(cluster: LocalCluster) ->
         assert not list(log.glob("*.part")) or cluster.ask(node_id, "node"), "a half snapshot does not stop a node"
 
 
-def _made(client: AdminClient, name: str) -> bool:
+def _made(cluster: LocalCluster, name: str) -> bool:
+    """Ask once. Each time with a client of its own: librdkafka goes on trying the broker that it last took for the
+    controller, for minutes, and when that one is dead no request of its leaves.
+    """
+    client = admin(cluster)
     try:
         client.create_topics([NewTopic(name, 1, 3)], request_timeout=5)[name].result(60)
     except KafkaException as error:
