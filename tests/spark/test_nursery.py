@@ -105,6 +105,17 @@ def test_what_a_fork_could_not_be_is_a_new_python(nursery: Nursery, variable: st
     daemon.end()
 
 
+def test_a_nursery_that_is_told_to_end_leaves_no_folder() -> None:
+    """A job that is stopped by its scheduler ends by this signal."""
+    nursery = Nursery()
+    daemon = Daemon(nursery)
+    nursery._process.terminate()
+    nursery._process.wait(WAIT_S)
+    assert not nursery.directory.exists()
+    assert daemon.worker() > 0, "what it has forked is Spark's"
+    daemon.end()
+
+
 def test_without_the_nursery_there_are_daemons_as_ever() -> None:
     """Spark goes on asking at the same door."""
     nursery = Nursery()

@@ -131,6 +131,7 @@ def _door_text(address: str) -> str:
 def main(listening: socket.socket) -> None:
     """Load, and fork on request until the driver closes our standard input or the JVM ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's: it ends us by its own end
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # for the folder of the door to go, too
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     own_environment = dict(os.environ)
     for name in FIRST:
@@ -215,6 +216,7 @@ def _become_daemon(request: Mapping[str, Any], pipes: list[int], connection: soc
         # The door sees the daemon's end by this connection, which is therefore not for the daemon's children.
         os.register_at_fork(after_in_child=connection.close)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         known = {sys.path[0], *_named_paths()}
         os.environ.clear()
