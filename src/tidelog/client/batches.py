@@ -76,7 +76,7 @@ def new_idempotent_producer(client: Client) -> Identity:
 
 
 class BatchSender:
-    """The one writer of the partitions it is given, in one epoch; sequences start at 0."""
+    """The one writer of the partitions it is given, in one epoch, or one of several by turns; sequences start at 0."""
 
     def __init__(self, client: Client, identity: Identity, *, delivery_timeout_ms: int) -> None:
         """An identity with an empty transactional id writes without a transaction."""

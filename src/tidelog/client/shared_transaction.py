@@ -1,7 +1,7 @@
 """One transaction, several processes: one of them begins and ends it, any number write into it.
 
     begin        InitProducerId: a new epoch; ends what an earlier epoch left open, and shuts its writers out
-    write        by whoever has the `Identity`, each partition by one writer, its sequences from 0 (see batches.py)
+    write        by whoever has the `Identity`, each partition by one writer at a time, sequences from 0 (batches.py)
     add offset   a group's offset becomes part of the transaction: it counts when the transaction is committed
     end          EndTxn, once; asked again until it is answered
 
