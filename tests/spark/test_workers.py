@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -83,3 +85,24 @@ def test_modules_are_left_out_of_collections_in_a_worker_only(monkeypatch: pytes
         assert gc.get_freeze_count() == 0, "once is enough while no module is loaded"
     finally:
         gc.unfreeze()
+
+
+def test_loops_are_compiled_where_they_cannot_be_kept(tmp_path: Path) -> None:
+    """A package that came with --py-files, or that may only be read, and a user without a home: usual in containers."""
+    source = Path(home.__file__).parents[2]
+    with zipfile.ZipFile(tmp_path / "tidelog.zip", "w") as package:
+        for file in (source / "tidelog").rglob("*.py"):
+            package.write(file, file.relative_to(source))
+    nowhere = tmp_path / "file"
+    nowhere.touch()
+    unset = ("PYTHONPYCACHEPREFIX", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment |= {"HOME": str(nowhere / "home"), "PYTHONPATH": str(tmp_path / "tidelog.zip")}
+    program = """if True:
+        from tidelog.spark import decode, decode_kernels, writing
+        assert "tidelog.zip" in writing.__file__
+        print(decode.kernels(10**9).NAME, writing.kernels.NAME, decode_kernels.KEPT)
+    """
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.stdout == "numba numba False\n", said.stderr

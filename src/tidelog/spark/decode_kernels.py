@@ -1,24 +1,20 @@
 """The inner loops over records, compiled by numba. `decode_fallback` has the same functions on numpy alone.
 
-Compiled code is kept on the disk, since compiling takes seconds: in NUMBA_CACHE_DIR, else where Python keeps its own
-bytecode. Every function checks bounds itself, because compiled code would read past the end without a word; what it
-returns below 0 is the complaint -(record + 1).
+Compiled code is kept on the disk, since compiling takes seconds: see kernel_cache.py. Every function checks bounds
+itself, because compiled code would read past the end without a word; what it returns below 0 is the complaint
+-(record + 1).
 """
 
 # mypy: disable-error-code="no-untyped-call, call-arg, unreachable, return-value, no-any-return"
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
-
-if sys.pycache_prefix and "NUMBA_CACHE_DIR" not in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] = os.path.join(sys.pycache_prefix, "numba")
 
 import numpy as np
 from numba import njit, types
 
+from tidelog.spark.kernel_cache import KEPT
 from tidelog.spark.kernel_copy import copy_bytes
 
 NAME = "numba"
@@ -30,7 +26,7 @@ _INT32S = types.int32[::1]
 _OUT = types.uint8[::1]
 
 
-@njit(types.Tuple((types.int64, types.int64))(_BYTES, types.int64, types.int64), cache=True, nogil=True)
+@njit(types.Tuple((types.int64, types.int64))(_BYTES, types.int64, types.int64), cache=KEPT, nogil=True)
 def _varint(data: Any, at: int, end: int) -> Any:
     """A zigzag number of at most 64 bits and the position behind it, which is -1 when it does not end in time."""
     result = np.uint64(0)
@@ -50,7 +46,7 @@ def _varint(data: Any, at: int, end: int) -> Any:
         *(_BYTES, _INT64S, _INT64S, _INT64S, _INT64S, _INT64S, _INT64S, types.int64, types.int64),
         *(_INT32S, _INT64S, _INT64S, _INT64S, _INT32S, _INT64S, _INT32S, _INT64S, _INT32S),
     ),
-    cache=True,
+    cache=KEPT,
     nogil=True,
 )
 def index_records(
@@ -125,7 +121,7 @@ def index_records(
     return row
 
 
-@njit(types.int64(_BYTES, _INT64S, _INT32S, _INT32S, _OUT, _OUT), cache=True, nogil=True)
+@njit(types.int64(_BYTES, _INT64S, _INT32S, _INT32S, _OUT, _OUT), cache=KEPT, nogil=True)
 def gather(data: Any, at: Any, lengths: Any, offsets: Any, out: Any, validity: Any) -> int:
     """Copy the parts one behind the other as Arrow wants them; returns how many are null. `validity` begins as 0."""
     position = 0
@@ -143,7 +139,7 @@ def gather(data: Any, at: Any, lengths: Any, offsets: Any, out: Any, validity: A
     return nulls
 
 
-@njit(types.int64(_BYTES, _INT64S, _INT32S, _INT64S, _INT32S, _INT64S, _INT32S), cache=True, nogil=True)
+@njit(types.int64(_BYTES, _INT64S, _INT32S, _INT64S, _INT32S, _INT64S, _INT32S), cache=KEPT, nogil=True)
 def index_headers(
     data: Any, at: Any, counts: Any, key_at: Any, key_length: Any, value_at: Any, value_length: Any
 ) -> int:
@@ -169,7 +165,7 @@ def index_headers(
     return found
 
 
-@njit(types.int64(_BYTES, types.int64, types.int64), cache=True, nogil=True)
+@njit(types.int64(_BYTES, types.int64, types.int64), cache=KEPT, nogil=True)
 def _big_endian(data: Any, at: int, size: int) -> int:
     """A signed number of `size` bytes."""
     result = np.uint64(0)
@@ -179,7 +175,7 @@ def _big_endian(data: Any, at: int, size: int) -> int:
     return np.int64(result << spare) >> np.int64(spare)
 
 
-@njit(types.int64(_BYTES, _INT64S, types.int64[:, ::1]), cache=True, nogil=True)
+@njit(types.int64(_BYTES, _INT64S, types.int64[:, ::1]), cache=KEPT, nogil=True)
 def scan_batches(data: Any, positions: Any, fields: Any) -> int:
     """The headers of the whole batches in `data`: their positions, and the 13 fields of each as a row of `fields`.
 

@@ -1,29 +1,24 @@
 """Keys to partitions and rows to records, compiled by numba. `writing_fallback` has the same functions in plain Python.
 
-Compiled code is kept on the disk, since compiling takes seconds: in NUMBA_CACHE_DIR, else where Python keeps its own
-bytecode.
+Compiled code is kept on the disk, since compiling takes seconds: see kernel_cache.py.
 """
 
 # mypy: disable-error-code="call-arg, unreachable"
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
-
-if sys.pycache_prefix and "NUMBA_CACHE_DIR" not in os.environ:
-    os.environ["NUMBA_CACHE_DIR"] = os.path.join(sys.pycache_prefix, "numba")
 
 import numpy as np
 from numba import njit
 
+from tidelog.spark.kernel_cache import KEPT
 from tidelog.spark.kernel_copy import copy_bytes
 
 NAME = "numba"
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=KEPT, nogil=True)
 def murmur2_partitions(data: Any, offsets: Any, present: Any, partition_count: int, out: Any) -> None:
     """The Java client's partition of each key (see wire/murmur2.py); rows without a key are left as they are."""
     multiplier = np.uint32(0x5BD1E995)
@@ -55,7 +50,7 @@ def murmur2_partitions(data: Any, offsets: Any, present: Any, partition_count: i
         out[row] = np.int64(value & np.uint32(0x7FFFFFFF)) % partition_count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=KEPT, nogil=True)
 def _varint_size(number: int) -> int:
     zigzag = (np.int64(number) << np.int64(1)) ^ (np.int64(number) >> np.int64(63))
     rest = np.uint64(zigzag)
@@ -66,7 +61,7 @@ def _varint_size(number: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=KEPT, nogil=True)
 def _put_varint(out: Any, position: int, number: int) -> int:
     zigzag = (np.int64(number) << np.int64(1)) ^ (np.int64(number) >> np.int64(63))
     rest = np.uint64(zigzag)
@@ -78,7 +73,7 @@ def _put_varint(out: Any, position: int, number: int) -> int:
     return position + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=KEPT, nogil=True)
 def _put_bytes(out: Any, position: int, data: Any, start: int, end: int, present: bool) -> int:
     if not present:
         out[position] = np.uint8(1)
@@ -88,7 +83,7 @@ def _put_bytes(out: Any, position: int, data: Any, start: int, end: int, present
     return position + end - start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=KEPT, nogil=True)
 def encode_records(
     rows: Any,
     timestamps: Any,
