@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, connect
 from tidelog.cli.output import print_json, table
 from tidelog.cli.status import quorum_role
 
@@ -20,8 +20,7 @@ _NODE_TIMEOUT_MS = 2_000
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    listed = add_subcommand(
-        commands,
+    listed = commands.add(
         "list",
         "show every registered broker: address, rack, whether it is fenced, its state and epoch",
         "  tidelog brokers list\n  tidelog brokers list --json\n\n"

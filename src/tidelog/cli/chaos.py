@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand, identifier, seconds_as_ms
+from tidelog.cli.frame import Exit, Parser, add_json
 from tidelog.cli.output import print_json
+from tidelog.cli.values import identifier, seconds_as_ms
 
 if TYPE_CHECKING:
     from tidelog.runtime.links import LinkStatus
@@ -42,20 +43,14 @@ def configure(parser: Parser) -> None:
     """The options of each fault."""
     parser.add_argument("--dir", default="tidelog-data", metavar="DIR", help="default: tidelog-data")
     commands = parser.add_commands()
-    made = []
-
-    def add(name: str, summary: str, examples: str, run: Callable[[argparse.Namespace], int]) -> Parser:
-        made.append(add_subcommand(commands, name, summary, examples, run))
-        return made[-1]
-
     for verb, (summary, _) in _PROCESS_VERBS.items():
-        one = add(verb, summary, f"  tidelog chaos --dir ./data {verb} 2", _process)
+        one = commands.add(verb, summary, f"  tidelog chaos --dir ./data {verb} 2", _process)
         one.add_argument("node", metavar="NODE", type=identifier, help="its id")
         if verb in ("stop", "start"):
             one.add_argument(
                 "--timeout", dest="timeout_ms", type=seconds_as_ms, default=30_000, metavar="SECONDS", help="(30)"
             )
-    link = add(
+    link = commands.add(
         "link",
         "hold, cut or heal what goes between two nodes",
         "  tidelog chaos --dir ./data link 1-2 hold\n  tidelog chaos --dir ./data link 1-2 cut --one-way",
@@ -64,7 +59,7 @@ def configure(parser: Parser) -> None:
     link.add_argument("pair", metavar="A-B", type=_pair, help="two nodes by their ids")
     link.add_argument("verb", choices=list(_LINK_VERBS), help="hold: bytes wait; cut: connections are reset")
     link.add_argument("--one-way", action="store_true", help="only what A sends to B")
-    divide = add(
+    divide = commands.add(
         "partition",
         "let only nodes of one group talk to each other",
         "  tidelog chaos --dir ./data partition 1,2/3\n  tidelog chaos --dir ./data partition 3 --hold",
@@ -74,7 +69,7 @@ def configure(parser: Parser) -> None:
         "groups", metavar="1,2/3", type=_groups, help="groups by /, nodes by commas; the rest is a group of its own"
     )
     divide.add_argument("--hold", action="store_true", help="hold instead of cut: nobody is told, time has to tell")
-    slow = add(
+    slow = commands.add(
         "slow",
         "let everything to and from a node arrive later",
         "  tidelog chaos --dir ./data slow 3 100\n  tidelog chaos --dir ./data slow 3 0",
@@ -82,11 +77,18 @@ def configure(parser: Parser) -> None:
     )
     slow.add_argument("node", metavar="NODE", type=identifier, help="its id")
     slow.add_argument("delay_ms", metavar="MS", type=identifier, help="one way, in milliseconds; 0 ends it")
-    add("heal", "every link as at the start; nodes stay as they are", "  tidelog chaos --dir ./data heal", _heal)
-    add("status", "show nodes and links", "  tidelog chaos --dir ./data status --json", _status)
-    for one in made:
-        one.add_argument("--dir", default=argparse.SUPPRESS, metavar="DIR", help="the cluster's directory")
-        add_json(one)
+    commands.add(
+        "heal",
+        "every link as at the start; nodes stay as they are",
+        "  tidelog chaos --dir ./data heal",
+        _heal,
+    )
+    commands.add("status", "show nodes and links", "  tidelog chaos --dir ./data status --json", _status)
+    commands.share(_add_directory, add_json)
+
+
+def _add_directory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dir", default=argparse.SUPPRESS, metavar="DIR", help="the cluster's directory")
 
 
 def _process(arguments: argparse.Namespace) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, name_and_value
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import name_and_value
 
 SUMMARY = "describe and alter settings of topics and brokers"
 EXAMPLES = """\
@@ -20,8 +21,7 @@ def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
 
-    describe = add_subcommand(
-        commands,
+    describe = commands.add(
         "describe",
         "show settings, their values and where those come from",
         "  tidelog configs describe --topic orders\n"
@@ -33,8 +33,7 @@ def configure(parser: Parser) -> None:
     describe.add_argument("--all", action="store_true", help="also those that were never given and have their default")
     describe.add_argument("--doc", action="store_true", help="also what each setting does")
 
-    alter = add_subcommand(
-        commands,
+    alter = commands.add(
         "alter",
         "change settings: all that are named, or none",
         "  tidelog configs alter --topic orders --set retention.ms=60000\n"
@@ -52,8 +51,7 @@ def configure(parser: Parser) -> None:
     )
     alter.add_argument("--validate-only", action="store_true", help="say whether it would work, and change nothing")
 
-    delete = add_subcommand(
-        commands,
+    delete = commands.add(
         "delete",
         "give settings their default back",
         "  tidelog configs delete --topic orders retention.ms segment.bytes",
@@ -69,8 +67,7 @@ def configure(parser: Parser) -> None:
         add_cluster(subcommand)
         add_json(subcommand)
 
-    list_ = add_subcommand(
-        commands,
+    list_ = commands.add(
         "list",
         "name every setting there is; needs no cluster",
         "  tidelog configs list\n  tidelog configs list retention --json",

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, identifier, positive_integer
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster
 from tidelog.cli.records_text import json_fields
+from tidelog.cli.values import identifier, positive_integer
 
 if TYPE_CHECKING:
     from tidelog.cli.consuming_group import ConsumingGroup

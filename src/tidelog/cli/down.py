@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tidelog.cli.frame import Exit, Parser, add_json, seconds_as_ms
+from tidelog.cli.frame import Exit, Parser, add_json
 from tidelog.cli.output import print_json
+from tidelog.cli.values import seconds_as_ms
 
 SUMMARY = "stop a local cluster"
 EXAMPLES = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
 from tidelog.cli.output import print_json
 from tidelog.cli.places import partitions_at, place, tell_refusals
 from tidelog.errors import ErrorCode
@@ -19,25 +19,24 @@ EXAMPLES = """\
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    preferred = add_subcommand(
-        commands,
+    commands.add(
         "preferred",
         "make the first replica of each partition its leader, where it is in sync",
         "  tidelog elect preferred\n  tidelog elect preferred orders payments:2",
         _elect,
     )
-    unclean = add_subcommand(
-        commands,
+    unclean = commands.add(
         "unclean",
         "make a replica outside the ISR the leader of partitions that have none; records can be lost",
         "  tidelog elect unclean orders:0\n  tidelog elect unclean --all",
         _elect,
     )
     unclean.add_argument("--all", action="store_true", help="every partition without a leader")
-    for one in (preferred, unclean):
-        one.add_argument("places", metavar="TOPIC[:PARTITION]", nargs="*", type=place)
-        add_cluster(one)
-        add_json(one)
+    commands.share(_add_places, add_cluster, add_json)
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("places", metavar="TOPIC[:PARTITION]", nargs="*", type=place)
 
 
 def _elect(arguments: argparse.Namespace) -> int:

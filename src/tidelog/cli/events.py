@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.events_text import KINDS, event_line
-from tidelog.cli.frame import INT64_MAX, Exit, Parser, add_cluster, add_json
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json
 from tidelog.cli.output import print_json
+from tidelog.cli.values import INT64_MAX
 from tidelog.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

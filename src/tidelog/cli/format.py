@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tidelog.cli.frame import Exit, Parser, add_json, load_config, name_and_value
+from tidelog.cli.frame import Exit, Parser, add_json, load_config
 from tidelog.cli.output import print_json
+from tidelog.cli.values import name_and_value
 from tidelog.errors import ConfigError, TidelogError
 
 if TYPE_CHECKING:

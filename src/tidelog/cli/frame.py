@@ -11,6 +11,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tidelog.cli.values import seconds_as_ms
 from tidelog.errors import ConfigError, CorruptionError, DirectoryError, ErrorCode, KafkaError, TidelogError
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from tidelog.config import NodeConfig
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-INT16_MAX, INT32_MAX, INT64_MAX = 2**15 - 1, 2**31 - 1, 2**63 - 1
-_MOST_DIGITS = 40
-"""A longer number is too large for anything, and costly to read."""
 
 
 class Exit(IntEnum):
@@ -62,10 +60,10 @@ class Parser(argparse.ArgumentParser):
         """What argparse calls for a mistake: one line instead of the usage text."""
         raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
 
-    def add_commands(self) -> argparse._SubParsersAction[Any]:
+    def add_commands(self) -> Commands:
         """Room for subcommands; the one chosen is `arguments.subcommand`."""
         self._chosen = self.add_subparsers(dest="subcommand", metavar="COMMAND", required=True, parser_class=Parser)
-        return self._chosen
+        return Commands(self._chosen)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -92,19 +90,25 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
 
-def add_subcommand(
-    commands: argparse._SubParsersAction[Any],
-    name: str,
-    summary: str,
-    examples: str,
-    run: Callable[[argparse.Namespace], int],
-) -> Parser:
-    """One subcommand: its parser remembers what to run."""
-    parser: Parser = commands.add_parser(
-        name, help=summary, description=summary[:1].upper() + summary[1:] + ".", epilog="examples:\n" + examples
-    )
-    parser.set_defaults(run=run)
-    return parser
+class Commands:
+    """The subcommands of a command."""
+
+    def __init__(self, parsers: argparse._SubParsersAction[Any]) -> None:
+        self._parsers = parsers
+
+    def add(self, name: str, summary: str, examples: str, run: Callable[[argparse.Namespace], int]) -> Parser:
+        """One more: its parser remembers what to run."""
+        parser: Parser = self._parsers.add_parser(
+            name, help=summary, description=summary[:1].upper() + summary[1:] + ".", epilog="examples:\n" + examples
+        )
+        parser.set_defaults(run=run)
+        return parser
+
+    def share(self, *options: Callable[[argparse.ArgumentParser], None]) -> None:
+        """Give the same options to all that were added, after their own: none is forgotten."""
+        for parser in self._parsers.choices.values():
+            for add in options:
+                add(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -135,67 +139,6 @@ def connect(arguments: argparse.Namespace) -> Client:
     from tidelog.client import Client
 
     return Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms)
-
-
-def positive_integer(text: str) -> int:
-    """An argument that counts something, and fits in the 32 bits that Kafka's protocol has for it."""
-    return _number(text, 1, INT32_MAX)
-
-
-def positive_long(text: str) -> int:
-    """An argument that counts something of which there may be very many, such as bytes."""
-    return _number(text, 1, INT64_MAX)
-
-
-def replication_factor(text: str) -> int:
-    """A number of replicas; the protocol has 16 bits for it."""
-    return _number(text, 1, INT16_MAX)
-
-
-def whole_number(text: str) -> int:
-    """An argument that numbers something from 0, such as offsets."""
-    return _number(text, 0, INT64_MAX)
-
-
-def identifier(text: str) -> int:
-    """The number of a node or a partition."""
-    return _number(text, 0, INT32_MAX)
-
-
-def _number(text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text[:_MOST_DIGITS]) < low:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} up")
-    if len(text) > _MOST_DIGITS or int(text) > high:
-        raise argparse.ArgumentTypeError(f"{text[:_MOST_DIGITS]!r} is too large: the most is {high}")
-    return int(text)
-
-
-def port_number(text: str) -> int:
-    """A TCP port."""
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
-    return int(text)
-
-
-def seconds_as_ms(text: str) -> int:
-    """A time in seconds, fractions allowed, as milliseconds."""
-    try:
-        milliseconds = int(float(text) * 1000)
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
-    if milliseconds < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time above 0")
-    if milliseconds > INT32_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is too long: the most is {INT32_MAX // 1000} seconds")
-    return milliseconds
-
-
-def name_and_value(text: str) -> tuple[str, str]:
-    """A setting given as `name=value`."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
-    return name.strip(), value.strip()
 
 
 def load_config(path: str) -> NodeConfig:

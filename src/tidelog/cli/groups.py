@@ -7,8 +7,9 @@ import sys
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, add_subcommand, connect, describe, whole_number
+from tidelog.cli.frame import Exit, Parser, add_cluster, add_json, connect, describe
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import whole_number
 from tidelog.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -29,17 +30,15 @@ TopicPartition = tuple[str, int]
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    list_ = add_subcommand(commands, "list", "name all groups", "  tidelog groups list --json", _list)
-    described = add_subcommand(
-        commands,
+    commands.add("list", "name all groups", "  tidelog groups list --json", _list)
+    described = commands.add(
         "describe",
         "show members, and for each partition what is committed, read, replicated and written",
         "  tidelog groups describe billing\n  tidelog groups describe billing --json",
         _describe,
     )
     described.add_argument("groups", metavar="GROUP", nargs="+")
-    reset = add_subcommand(
-        commands,
+    reset = commands.add(
         "reset-offsets",
         "move what a group without members has committed; shows what would be done unless --execute is given",
         "  tidelog groups reset-offsets billing --topic orders --to-earliest\n"
@@ -65,13 +64,9 @@ def configure(parser: Parser) -> None:
     mode = reset.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="only show what would be done (the default)")
     mode.add_argument("--execute", action="store_true", help="do it")
-    delete = add_subcommand(
-        commands, "delete", "delete groups without members", "  tidelog groups delete billing", _delete
-    )
+    delete = commands.add("delete", "delete groups without members", "  tidelog groups delete billing", _delete)
     delete.add_argument("groups", metavar="GROUP", nargs="+")
-    for subcommand in (list_, described, reset, delete):
-        add_cluster(subcommand)
-        add_json(subcommand)
+    commands.share(add_cluster, add_json)
 
 
 def _list(arguments: argparse.Namespace) -> int:

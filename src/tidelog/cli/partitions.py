@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, add_subcommand, connect, identifier
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import identifier
 
 if TYPE_CHECKING:
     from tidelog.client.client import Client
@@ -24,8 +25,7 @@ _NODE_TIMEOUT_MS = 2_000
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    described = add_subcommand(
-        commands,
+    described = commands.add(
         "describe",
         "show each replica's end, high watermark, lag, epochs, and why it is not in the ISR",
         "  tidelog partitions describe orders\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tidelog.cli.frame import Exit, Parser, add_json, add_subcommand
+from tidelog.cli.frame import Exit, Parser, add_json
 from tidelog.cli.output import print_json
 from tidelog.spark.pipelines import NAMES, jars, load
 from tidelog.spark.pipelines.launch import add_common, run_arguments
@@ -27,11 +27,10 @@ def configure(parser: Parser) -> None:
     commands = parser.add_commands()
     for name in NAMES:
         pipeline = load(name)
-        command = add_subcommand(commands, name, pipeline.summary, pipeline.examples, partial(run_arguments, pipeline))
+        command = commands.add(name, pipeline.summary, pipeline.examples, partial(run_arguments, pipeline))
         pipeline.add_to(command)
         add_common(command)
-    fetching = add_subcommand(
-        commands,
+    fetching = commands.add(
         "fetch",
         "bring the jars of Delta and Avro, once",
         "  tidelog pipeline fetch\n  spark-submit --jars $(tidelog pipeline fetch) land.py --topics orders --path lake",

@@ -7,9 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, identifier
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json
 from tidelog.cli.output import print_json
 from tidelog.cli.records_text import LineError, TextRecord, parse_json_line, parse_line
+from tidelog.cli.values import identifier
 
 if TYPE_CHECKING:
     from tidelog.client.producer import Producer

@@ -5,18 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import (
-    Exit,
-    Parser,
-    UsageError,
-    add_cluster,
-    add_json,
-    add_subcommand,
-    connect,
-    identifier,
-    load_config,
-)
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect, load_config
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import identifier
 from tidelog.errors import ConfigError, DecodeError, DirectoryError
 from tidelog.wire.uuids import from_text, to_text
 
@@ -33,16 +24,14 @@ A voter whose disk was lost is removed first and then added with its new directo
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    described = add_subcommand(
-        commands,
+    commands.add(
         "describe",
         "show the leader, its epoch, the high watermark, and how far each voter and observer is",
         "  tidelog quorum describe\n  tidelog quorum describe --json\n\n"
         "A voter is an id with a directory id: a node whose disk was wiped is no voter until it is added again.",
         _describe,
     )
-    added = add_subcommand(
-        commands,
+    added = commands.add(
         "add",
         "make a controller that follows the quorum one of its voters",
         "  tidelog quorum add --config controller.properties\n\n"
@@ -50,8 +39,7 @@ def configure(parser: Parser) -> None:
         _add,
     )
     added.add_argument("--config", metavar="FILE", required=True, help="the controller's properties file")
-    removed = add_subcommand(
-        commands,
+    removed = commands.add(
         "remove",
         "take a voter out of the quorum",
         "  tidelog quorum remove 3\n  tidelog quorum remove 3 --directory-id 4ZUYCIJbQGeXVSH-Kgm6Ow",
@@ -59,9 +47,7 @@ def configure(parser: Parser) -> None:
     )
     removed.add_argument("node", metavar="NODE", type=identifier, help="its id")
     removed.add_argument("--directory-id", metavar="ID", type=_directory_id, help="default: that of the voter now")
-    for one in (described, added, removed):
-        add_cluster(one)
-        add_json(one)
+    commands.share(add_cluster, add_json)
 
 
 def _describe(arguments: argparse.Namespace) -> int:

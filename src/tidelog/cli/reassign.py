@@ -9,21 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import (
-    INT32_MAX,
-    Exit,
-    Parser,
-    UsageError,
-    add_cluster,
-    add_json,
-    add_subcommand,
-    connect,
-    identifier,
-    positive_long,
-    replication_factor,
-)
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
 from tidelog.cli.output import print_json, table
 from tidelog.cli.places import Place, partitions_at, place, tell_refusals
+from tidelog.cli.values import INT32_MAX, identifier, positive_long, replication_factor
 from tidelog.errors import ConfigError, TidelogError
 
 if TYPE_CHECKING:
@@ -50,8 +39,7 @@ _POLL_SECONDS = 0.1
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    start = add_subcommand(
-        commands,
+    start = commands.add(
         "start",
         "move partitions to the replicas of a plan",
         "  tidelog reassign start --topic orders --brokers 2,3,4 --dry-run --json >plan.json\n"
@@ -72,27 +60,21 @@ def configure(parser: Parser) -> None:
         metavar="BYTES",
         help="bytes a second on each broker, for what moves",
     )
-    verify = add_subcommand(
-        commands,
+    commands.add(
         "verify",
         "say whether anything is still being moved, and take the throttle away when nothing is",
         "  tidelog reassign verify",
         _verify,
     )
-    list_ = add_subcommand(
-        commands, "list", "show the partitions that are being moved", "  tidelog reassign list --json", _list
-    )
-    cancel = add_subcommand(
-        commands,
+    commands.add("list", "show the partitions that are being moved", "  tidelog reassign list --json", _list)
+    cancel = commands.add(
         "cancel",
         "take back moves that are not done",
         "  tidelog reassign cancel\n  tidelog reassign cancel orders:0",
         _cancel,
     )
     cancel.add_argument("places", metavar="TOPIC[:PARTITION]", nargs="*", type=place, help="default: all under way")
-    for one in (start, verify, list_, cancel):
-        add_cluster(one)
-        add_json(one)
+    commands.share(add_cluster, add_json)
 
 
 def _start(arguments: argparse.Namespace) -> int:

@@ -10,8 +10,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, nearest, whole_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_json, nearest
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import whole_number
 
 if TYPE_CHECKING:
     from tidelog.sim.player import Happened, Player
@@ -36,16 +37,15 @@ confluent-kafka as the client; scenarios that need more than that are simulated 
 def configure(parser: Parser) -> None:
     """The subcommands."""
     commands = parser.add_commands()
-    listing = add_subcommand(commands, "list", "name every scenario", "  tidelog scenario list\n", _list)
-    add_json(listing)
-    playing = add_subcommand(
-        commands, "run", "play scenarios and check what they expect", "  tidelog scenario run high-watermark\n", _run
+    commands.add("list", "name every scenario", "  tidelog scenario list\n", _list)
+    playing = commands.add(
+        "run", "play scenarios and check what they expect", "  tidelog scenario run high-watermark\n", _run
     )
     playing.add_argument("names", metavar="NAME", nargs="*")
     playing.add_argument("--all", action="store_true", help="every scenario; only what failed is printed in full")
     playing.add_argument("--real", action="store_true", help="on real processes, with confluent-kafka as the client")
     playing.add_argument("--seed", type=whole_number, help="draw other delays (default: the script's own seed)")
-    add_json(playing)
+    commands.share(add_json)
 
 
 def folder() -> Path:

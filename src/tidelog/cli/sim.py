@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidelog.cli import sim_histories
-from tidelog.cli.frame import Exit, Parser, UsageError, add_json, add_subcommand, nearest, positive_integer
-from tidelog.cli.frame import whole_number as seed_number
+from tidelog.cli.frame import Exit, Parser, UsageError, add_json, nearest
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import positive_integer
+from tidelog.cli.values import whole_number as seed_number
 
 if TYPE_CHECKING:
     from tidelog.sim.swarm import Outcome
@@ -38,20 +39,17 @@ of them complains; the line names the command that shows the history again."""
 def configure(parser: Parser) -> None:
     """The subcommands."""
     commands = parser.add_commands()
-    running = add_subcommand(commands, "run", "play many seeds", "  tidelog sim run --seeds 0..100\n", _run)
+    running = commands.add("run", "play many seeds", "  tidelog sim run --seeds 0..100\n", _run)
     running.add_argument("--seeds", metavar="A..B", type=seed_range, default=range(100), help="default: 0..100")
     running.add_argument("--minutes", metavar="M", type=positive_integer, help="stop after so long")
     running.add_argument("--processes", metavar="N", type=positive_integer, default=1, help="default: 1")
     running.add_argument("--log", metavar="FILE", type=Path, help="add a line with the code and the range played")
-    add_json(running)
-    racing = add_subcommand(
-        commands, "speed", "measure: three nodes, 100 records a second, faults on", "  tidelog sim speed\n", _race
+    racing = commands.add(
+        "speed", "measure: three nodes, 100 records a second, faults on", "  tidelog sim speed\n", _race
     )
     racing.add_argument("--seeds", metavar="N", type=positive_integer, default=20, help="default: 20")
-    add_json(racing)
     sim_histories.configure(commands)
-    breaking = add_subcommand(
-        commands,
+    breaking = commands.add(
         "mutants",
         "put bugs in and see that they are found",
         "  tidelog sim mutants acks-all-at-append\n",
@@ -62,7 +60,7 @@ def configure(parser: Parser) -> None:
     )
     breaking.add_argument("--first-seed", metavar="N", type=seed_number, help="default: drawn from the clock")
     breaking.add_argument("--most-seeds", metavar="N", type=positive_integer, default=100, help="default: 100")
-    add_json(breaking)
+    commands.share(add_json)
 
 
 def seed_range(text: str) -> range:

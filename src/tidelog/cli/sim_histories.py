@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tidelog.cli.frame import Exit, UsageError, add_json, add_subcommand, nearest, positive_integer
-from tidelog.cli.frame import whole_number as seed_number
+from tidelog.cli.frame import Commands, Exit, UsageError, nearest
 from tidelog.cli.output import print_json
+from tidelog.cli.values import positive_integer
+from tidelog.cli.values import whole_number as seed_number
 
 if TYPE_CHECKING:
     from tidelog.sim.shape import Shape
@@ -34,9 +35,9 @@ time. The same seed always shrinks to the same. Exit code 1 when there is a find
 """
 
 
-def configure(commands: Any) -> None:
+def configure(commands: Commands) -> None:
     """The two subcommands."""
-    replaying = add_subcommand(commands, "replay", "play one seed again", REPLAY_EXAMPLES, _replay)
+    replaying = commands.add("replay", "play one seed again", REPLAY_EXAMPLES, _replay)
     replaying.add_argument("seed", type=seed_number)
     replaying.add_argument("--trace", action="store_true", help="print what happened, line by line")
     replaying.add_argument("--until", metavar="MS", type=seed_number, help="only what happened before that moment")
@@ -50,16 +51,12 @@ def configure(commands: Any) -> None:
     replaying.add_argument(
         "--earlier", metavar="MS", type=seed_number, default=0, help="what has its time comes so much earlier"
     )
-    add_json(replaying)
-    shrinking = add_subcommand(
-        commands, "shrink", "find a smaller history with the same finding", SHRINK_EXAMPLES, _shrink
-    )
+    shrinking = commands.add("shrink", "find a smaller history with the same finding", SHRINK_EXAMPLES, _shrink)
     shrinking.add_argument("seed", type=seed_number)
     shrinking.add_argument("--mutant", metavar="NAME", help="with this bug put in")
     shrinking.add_argument(
         "--most-plays", metavar="N", type=positive_integer, default=150, help="histories to play at most (default: 150)"
     )
-    add_json(shrinking)
 
 
 def _mutated(name: str | None, command: str) -> tuple[Callable[[int], Shape], AbstractContextManager[None]]:

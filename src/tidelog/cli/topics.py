@@ -7,22 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import (
-    Exit,
-    Parser,
-    UsageError,
-    add_cluster,
-    add_json,
-    add_subcommand,
-    connect,
-    describe,
-    identifier,
-    is_unreachable,
-    name_and_value,
-    positive_integer,
-    replication_factor,
-)
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect, describe, is_unreachable
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import identifier, name_and_value, positive_integer, replication_factor
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.uuids import to_text
 
@@ -42,8 +29,7 @@ def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
 
-    create = add_subcommand(
-        commands,
+    create = commands.add(
         "create",
         "make topics",
         "  tidelog topics create orders\n"
@@ -68,11 +54,10 @@ def configure(parser: Parser) -> None:
     create.add_argument("--if-not-exists", action="store_true", help="an existing topic is no error")
     create.add_argument("--validate-only", action="store_true", help="say whether it would work, and make nothing")
 
-    list_ = add_subcommand(commands, "list", "name all topics", "  tidelog topics list --internal", _list)
+    list_ = commands.add("list", "name all topics", "  tidelog topics list --internal", _list)
     list_.add_argument("--internal", action="store_true", help="also the topics the cluster keeps for itself")
 
-    described = add_subcommand(
-        commands,
+    described = commands.add(
         "describe",
         "show partitions, leaders, replicas, offsets and settings",
         "  tidelog topics describe orders\n  tidelog topics describe --json",
@@ -80,8 +65,7 @@ def configure(parser: Parser) -> None:
     )
     described.add_argument("topics", metavar="TOPIC", nargs="*", help="default: all that are not internal")
 
-    alter = add_subcommand(
-        commands,
+    alter = commands.add(
         "alter",
         "add partitions, change settings",
         "  tidelog topics alter orders --partitions 6\n"
@@ -93,15 +77,11 @@ def configure(parser: Parser) -> None:
     alter.add_argument("--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE")
     alter.add_argument("--remove-config", action="append", default=[], metavar="NAME", help="back to the default")
 
-    delete = add_subcommand(
-        commands, "delete", "delete topics with all records", "  tidelog topics delete orders", _delete
-    )
+    delete = commands.add("delete", "delete topics with all records", "  tidelog topics delete orders", _delete)
     delete.add_argument("topics", metavar="TOPIC", nargs="+")
     delete.add_argument("--if-exists", action="store_true", help="a missing topic is no error")
 
-    for subcommand in (create, list_, described, alter, delete):
-        add_cluster(subcommand)
-        add_json(subcommand)
+    commands.share(add_cluster, add_json)
 
 
 def _create(arguments: argparse.Namespace) -> int:

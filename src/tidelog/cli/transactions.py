@@ -6,18 +6,9 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import (
-    Exit,
-    Parser,
-    UsageError,
-    add_cluster,
-    add_json,
-    add_subcommand,
-    connect,
-    identifier,
-    whole_number,
-)
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import identifier, whole_number
 from tidelog.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -37,8 +28,7 @@ OPEN_COLUMNS = ["topic", "partition", "start offset", "producer", "epoch", "idle
 def configure(parser: Parser) -> None:
     """The options of each subcommand."""
     commands = parser.add_commands()
-    list_ = add_subcommand(
-        commands,
+    list_ = commands.add(
         "list",
         "name transactional ids, with what they are doing",
         "  tidelog transactions list --state Ongoing --longer-than-ms 60000\n"
@@ -49,16 +39,14 @@ def configure(parser: Parser) -> None:
     list_.add_argument("--producer-id", type=whole_number, action="append", default=[], metavar="ID")
     list_.add_argument("--longer-than-ms", type=whole_number, default=-1, metavar="MS", help="open for longer")
     list_.add_argument("--pattern", metavar="REGEX", help="of the whole transactional id")
-    described = add_subcommand(
-        commands,
+    described = commands.add(
         "describe",
         "show a transaction: its producer, its age, the partitions it wrote to",
         "  tidelog transactions describe billing-1",
         _describe,
     )
     described.add_argument("ids", metavar="TRANSACTIONAL-ID", nargs="+")
-    abort = add_subcommand(
-        commands,
+    abort = commands.add(
         "abort",
         "end an open transaction: all of it by its id, or what hangs in one partition by where it starts",
         "  tidelog transactions abort billing-1\n"
@@ -69,8 +57,7 @@ def configure(parser: Parser) -> None:
     abort.add_argument("--topic", metavar="TOPIC")
     abort.add_argument("--partition", type=identifier, metavar="N")
     abort.add_argument("--start-offset", type=whole_number, metavar="N")
-    find = add_subcommand(
-        commands,
+    find = commands.add(
         "find-hanging",
         "find transactions that are open in a partition and that no coordinator will end: readers of committed"
         " records wait for them for ever",
@@ -79,9 +66,7 @@ def configure(parser: Parser) -> None:
     )
     find.add_argument("--topic", metavar="TOPIC", help="default: every topic")
     find.add_argument("--partition", type=identifier, metavar="N", help="only this one of the topic")
-    for subcommand in (list_, described, abort, find):
-        add_cluster(subcommand)
-        add_json(subcommand)
+    commands.share(add_cluster, add_json)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from tidelog.cli.frame import Exit, Parser, add_json, name_and_value, port_number, positive_integer, seconds_as_ms
+from tidelog.cli.frame import Exit, Parser, add_json
 from tidelog.cli.output import print_json
+from tidelog.cli.values import name_and_value, port_number, positive_integer, seconds_as_ms
 from tidelog.errors import TidelogError
 
 SUMMARY = "start a local cluster and watch it"

@@ -10,18 +10,9 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import (
-    Exit,
-    Parser,
-    UsageError,
-    add_json,
-    name_and_value,
-    nearest,
-    port_number,
-    positive_integer,
-    whole_number,
-)
+from tidelog.cli.frame import Exit, Parser, UsageError, add_json, nearest
 from tidelog.cli.output import print_json, table
+from tidelog.cli.values import name_and_value, port_number, positive_integer, whole_number
 
 if TYPE_CHECKING:
     from tidelog.verify.run import Progress, Report
