@@ -29,15 +29,12 @@ DEATHS = ("kill", "power loss", "pause", "isolate")
 
 def rivals(seed: int) -> Shape:
     """Producers that share their transactional ids, and some that die."""
-    chance = Chance(seed * 2 + 1)
-    return _with(seed, _work(seed, TRANSACTIONS_ONLY), _scattered(chance, 4, DEATHS, 3_000))
+    return _with_deaths(seed, TRANSACTIONS_ONLY, 4)
 
 
 def restless_coordinators(seed: int) -> Shape:
     """Whoever coordinates dies again and again, some with what the others have not got yet."""
-    chance = Chance(seed * 2 + 1)
-    work = _work(seed, TRANSACTIONS_ONLY)
-    return _with(seed, work, _aimed(chance, work, TRANSACTIONS, 9))
+    return _with_deaths_of_coordinators(seed, TRANSACTIONS_ONLY, TRANSACTIONS)
 
 
 def late_writes(seed: int) -> Shape:
@@ -57,15 +54,12 @@ def late_writes(seed: int) -> Shape:
 
 def sleepy_members(seed: int) -> Shape:
     """Members that sleep, leave and die, and little else that goes wrong."""
-    chance = Chance(seed * 2 + 1)
-    return _with(seed, _work(seed, GROUPS_ONLY), _scattered(chance, 2, DEATHS, 3_000))
+    return _with_deaths(seed, GROUPS_ONLY, 2)
 
 
 def restless_groups(seed: int) -> Shape:
     """The same, with coordinators of groups that die before others have what they were told."""
-    chance = Chance(seed * 2 + 1)
-    work = _work(seed, GROUPS_ONLY)
-    return _with(seed, work, _aimed(chance, work, OFFSETS, 9))
+    return _with_deaths_of_coordinators(seed, GROUPS_ONLY, OFFSETS)
 
 
 def laggards(seed: int) -> Shape:
@@ -87,6 +81,17 @@ def lonely_leaders(seed: int) -> Shape:
     # What is cut reaches into the newest segment that is closed: only that one stays in use when its log is cut.
     work = _keyed(seed, 120_000, may_lose=True, segment_bytes=4_000)
     return _with(seed, work, _in_turn(chance, ("isolate", "pause"), 2))
+
+
+def _with_deaths(seed: int, kind: str, count: int) -> Shape:
+    """Work of one kind, and so many brokers that go away for a while, whichever they are."""
+    return _with(seed, _work(seed, kind), _scattered(Chance(seed * 2 + 1), count, DEATHS, 3_000))
+
+
+def _with_deaths_of_coordinators(seed: int, kind: str, topic: str) -> Shape:
+    """Work of one kind, and deaths of those who lead the topic in which its coordinators keep what they know."""
+    work = _work(seed, kind)
+    return _with(seed, work, _aimed(Chance(seed * 2 + 1), work, topic, 9))
 
 
 def _keyed(seed: int, delivery_ms: int, *, may_lose: bool = False, segment_bytes: int = 250) -> WorkShape:
