@@ -32,7 +32,7 @@ def test_what_was_cut_does_not_come_back_below_the_watermark(seed: int) -> None:
     assert node.world.run_until(lambda: partition.log.recovery_point == 3, 10_000)
     partition.become_follower(2, NEW_EPOCH)
     is_cut: list[bool] = []
-    copying.truncate_to_leader(replicas, partition, OLD_EPOCH, 2, lambda: is_cut.append(True))
+    copying.truncate_to_leader(replicas, partition, OLD_EPOCH, 2, 0, lambda: is_cut.append(True))
     assert node.world.run_until(lambda: bool(is_cut), 10_000)
     batch = build_batch([Record(2, node.world.now_ms, None, b"new")], partition_leader_epoch=NEW_EPOCH)
     copying.append_from_leader(replicas, partition, memoryview(batch))
@@ -43,3 +43,20 @@ def test_what_was_cut_does_not_come_back_below_the_watermark(seed: int) -> None:
     node.world.start(1)
     assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
     assert epoch_at(node, 2) in (None, NEW_EPOCH)
+
+
+def test_a_leader_that_deleted_what_would_tell_where_the_logs_part_leaves_nothing_to_keep() -> None:
+    """Seed 100834: records of an epoch unknown to the leader stayed below its start, and so did their producer."""
+    node = OneNode(1, 1, replication_events_enable="false")
+    for number in range(3):
+        batch = node.batch(b"%d" % number, producer_id=7, producer_epoch=0, base_sequence=number)
+        assert node.produce({0: batch})[0].error_code == 0
+    replicas = node.process(1).node.replicas
+    partition = replicas.partitions[TOPIC, 0]
+    partition.become_follower(2, NEW_EPOCH)
+    is_cut: list[bool] = []
+    copying.truncate_to_leader(replicas, partition, OLD_EPOCH, 2, 2, lambda: is_cut.append(True))
+    assert node.world.run_until(lambda: bool(is_cut), 10_000)
+    log = partition.log
+    assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (2, 2, 2)
+    assert not list(log.producers.producers), "a retry of what is not in the log would be taken for a duplicate"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog.errors import DecodeError
-from tidelog.log.names import PARTITION_METADATA
+from tidelog.log.names import LOG_SUFFIX, PARTITION_METADATA
 from tidelog.storage import Storage
 from tidelog.wire.uuids import from_text, to_text
 
@@ -22,6 +22,11 @@ def write(storage: Storage, directory: str, topic_id: bytes) -> None:
     """Write the file unless it already says so."""
     if read(storage, directory) != topic_id:
         storage.replace(f"{directory}/{PARTITION_METADATA}", to_bytes(topic_id))
+
+
+def has_records(storage: Storage, directory: str) -> bool:
+    """Whether there is anything in a partition's directory that must not be taken for another topic's."""
+    return any(storage.size(f"{directory}/{name}") for name in storage.list(directory) if name.endswith(LOG_SUFFIX))
 
 
 def to_bytes(topic_id: bytes) -> bytes:

@@ -92,7 +92,7 @@ class Node:
         self.waiting_for_leaders: dict[Any, None] = {}
         """Metadata requests that wait for the successor of a leader that is probably dead."""
         self.incarnation_id = self.outbox.chance.uuid()
-        self._stop_requested = False
+        self.is_stopping = False
         self._build_cluster(config, directories)
         self.link = ControllerLink(
             self.outbox, self.cluster.handle_locally, self.cluster.active_controller, config.request_timeout_ms
@@ -337,9 +337,9 @@ class Node:
             self.outbox.flush(directory.storage, forgotten, directories=[""])
 
     def _stop(self) -> None:
-        if self._stop_requested:
+        if self.is_stopping:
             return
-        self._stop_requested = True
+        self.is_stopping = True
         self.outbox.tell("stopping", node=self.node_id)
         # Stopped before it could register, it has touched nothing, and what it could say of its former life holds.
         epoch = self.lifecycle.broker_epoch if self.lifecycle.broker_epoch >= 0 else self.former_life.broker_epoch

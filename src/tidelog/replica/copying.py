@@ -27,9 +27,20 @@ def append_from_leader(replicas: Replicas, partition: Partition, records: memory
 
 
 def truncate_to_leader(
-    replicas: Replicas, partition: Partition, leader_epoch: int, leader_end_offset: int, then: Callable[[], None]
+    replicas: Replicas,
+    partition: Partition,
+    leader_epoch: int,
+    leader_end_offset: int,
+    leader_start_offset: int,
+    then: Callable[[], None],
 ) -> None:
     """Cut our log where it parts from the leader's: at the end of the last epoch both have (KIP-101, KIP-279)."""
+    if leader_end_offset <= leader_start_offset:
+        # The leader has deleted its records of our epochs, so where the logs part lies anywhere below its start. What
+        # we would keep may never have been committed, and would count as known when its producer sends it again.
+        _start_anew(replicas, partition, leader_start_offset)
+        _recovery_point_lowered(replicas, partition, then)
+        return
     _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
     cut_at = min(max(own_end_offset, partition.log.log_start_offset), leader_end_offset)
     _truncate(replicas, partition, cut_at, f"epoch {leader_epoch} ends there", then)
@@ -45,19 +56,23 @@ def start_within(
             _truncate(replicas, partition, leader_end_offset, "the leader's log ends there", then)
             return
         if log.log_end_offset < leader_start_offset:
-            log.truncate_fully_and_start_at(leader_start_offset, replicas.outbox.now_ms)
-            partition.high_watermark = leader_start_offset
-            replicas.outbox.tell(
-                "log-restarted",
-                "warning",
-                topic=partition.topic,
-                partition=partition.index,
-                offset=leader_start_offset,
-                reason="the leader's log starts there",
-            )
+            _start_anew(replicas, partition, leader_start_offset)
         _recovery_point_lowered(replicas, partition, then)
     except StorageError as error:
         replicas.storage_failed(replicas.directory_of(partition).storage, error)
+
+
+def _start_anew(replicas: Replicas, partition: Partition, leader_start_offset: int) -> None:
+    partition.log.truncate_fully_and_start_at(leader_start_offset, replicas.outbox.now_ms)
+    partition.high_watermark = leader_start_offset
+    replicas.outbox.tell(
+        "log-restarted",
+        "warning",
+        topic=partition.topic,
+        partition=partition.index,
+        offset=leader_start_offset,
+        reason="the leader's log starts there",
+    )
 
 
 def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:

@@ -99,6 +99,12 @@ class LogDirectory:
         self.storage.replace(name, checkpoints.to_bytes(offsets))
         self._written[name] = offsets
 
+    def forget(self, key: TopicPartition) -> None:
+        """A log is gone: what was said of it is not said of one of the same name that comes later."""
+        for known in (self.recovery_points, self.log_starts, self.high_watermarks):
+            known.pop(key, None)
+        self.forget_cleaner_offset(key)
+
     def forget_cleaner_offset(self, key: TopicPartition) -> None:
         """A log is gone: one of the same name that comes later is not compacted at all."""
         if self.cleaner_offsets.pop(key, None) is not None:

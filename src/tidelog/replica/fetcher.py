@@ -283,6 +283,7 @@ class Fetcher:
                     partition,
                     data.diverging_epoch.epoch,
                     data.diverging_epoch.end_offset,
+                    data.log_start_offset,
                     lambda: self._take_back(copy),
                 )
             else:

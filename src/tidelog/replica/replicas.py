@@ -113,10 +113,8 @@ class Replicas:
         directory = self.directory_of(partition)
         name = names.directory_name(partition.topic, partition.index)
         doomed = names.deleted_directory_name(partition.topic, partition.index, self.outbox.chance.uuid())
-        for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
-            known.pop((partition.topic, partition.index), None)
         try:
-            directory.forget_cleaner_offset((partition.topic, partition.index))
+            directory.forget((partition.topic, partition.index))
             partition.log.close()
             directory.storage.rename(name, doomed)
         except StorageError as error:
@@ -130,9 +128,7 @@ class Replicas:
         for directory in self.directories:
             if directory.online and directory.storage.exists(name):
                 doomed = names.deleted_directory_name(*key, self.outbox.chance.uuid())
-                for known in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
-                    known.pop(key, None)
-                directory.forget_cleaner_offset(key)
+                directory.forget(key)
                 directory.storage.rename(name, doomed)
                 storage = directory.storage
                 self.outbox.after(
@@ -153,9 +149,15 @@ class Replicas:
                 if topic_partition is None or topic_partition[0] == "__cluster_metadata":
                     continue
                 if not known(*topic_partition, partition_metadata.read(storage, name)):
-                    storage.rename(name, names.stray_directory_name(*topic_partition, self.outbox.chance.uuid()))
+                    self._set_aside(directory, topic_partition)
                     strays.append(f"{storage.root}/{name}")
         return strays
+
+    def _set_aside(self, directory: LogDirectory, key: TopicPartition) -> None:
+        directory.forget(key)
+        directory.storage.rename(
+            names.directory_name(*key), names.stray_directory_name(*key, self.outbox.chance.uuid())
+        )
 
     def _directory_for(self, key: TopicPartition, topic_id: bytes, directory_id: bytes) -> LogDirectory | None:
         """Where the replica is, else where the controller wants it, else the emptiest directory."""
@@ -177,9 +179,15 @@ class Replicas:
         storage, key, name = directory.storage, (topic, index), names.directory_name(topic, index)
         if storage.exists(name):
             found = partition_metadata.read(storage, name)
-            if found is not None and found != topic_id:
+            if found is None and partition_metadata.has_records(storage, name):
+                # Whose records these are was made durable with the first of them that were. Where none ever was, a
+                # power loss may have taken the file, and nothing that counts goes with them.
+                if directory.stopped_cleanly or directory.recovery_points.get(key, 0):
+                    raise CorruptionError(f"{name} has records, but its {names.PARTITION_METADATA} does not say whose")
+                self._set_aside(directory, key)
+            elif found not in (topic_id, None):
                 # A topic of the same name that was deleted while this node was away: never serve its records.
-                storage.rename(name, names.stray_directory_name(topic, index, self.outbox.chance.uuid()))
+                self._set_aside(directory, key)
         is_new = not storage.exists(name)
         storage.make_directory(name)
         partition_metadata.write(storage, name, topic_id)
@@ -193,6 +201,8 @@ class Replicas:
             now_ms=self.outbox.now_ms,
             producer_expiry_ms=self.config.producer_id_expiration_ms,
         )
+        if is_new or not directory.stopped_cleanly:
+            log.wrote_small_file(names.PARTITION_METADATA)
         recovered = log.recovered
         if recovered is not None and (recovered.truncated_bytes or recovered.removed_segments):
             self.outbox.tell(

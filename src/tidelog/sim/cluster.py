@@ -125,9 +125,9 @@ class SimulatedCluster:
         assert self.world.run_until(lambda: all(self.is_running(one) for one in self.node_ids)), "the cluster is not up"
 
     def is_running(self, node_id: int) -> bool:
-        """Whether a node is up and its broker unfenced, as it knows it itself."""
+        """Whether a node is up, not about to stop, and its broker unfenced, as it knows it itself."""
         process = self.world.hosts[node_id].process
-        if process is None or not process.alive:
+        if process is None or not process.alive or process.node.is_stopping:
             return False
         if node_id not in self.brokers:
             return process.node.cluster.quorum.leader_peer is not None

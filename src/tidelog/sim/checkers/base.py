@@ -97,11 +97,14 @@ class History:
         whole = [one for one in (partition.leader, *partition.replicas) if (one, topic, index) not in self.rotten]
         if not whole:
             return {}
+        hosted = self.cluster.process(whole[0]).node.replicas.partitions.get((topic, index))
+        begin = 0 if hosted is None else hosted.log.log_start_offset
         data = self.log_bytes(whole[0], topic, index)
         return {
             record.offset: (record.value or b"").decode()
             for batch in iterate_batches(data)
             for record in iterate_records(batch)
+            if record.offset >= begin  # what was deleted may be in the files for a while, for nobody to see
         }
 
 

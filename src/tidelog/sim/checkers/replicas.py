@@ -95,16 +95,31 @@ class WatermarkWaitsForMinIsr(Checker):
         if leadership is None:
             return
         seen = self._seen.of(process)
-        epoch, high_watermark, isr = seen.get(partition, (-1, -1, ()))
-        seen[partition] = (leadership.epoch, partition.high_watermark, leadership.isr)
+        epoch, high_watermark, partition_epoch, isr = seen.get(partition, (-1, -1, -1, ()))
+        seen[partition] = (leadership.epoch, partition.high_watermark, leadership.partition_epoch, leadership.isr)
         wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
-        # One step may bring two changes of the ISR: without a laggard the watermark moves, and then too few are left.
-        in_sync = max(len(isr), len(leadership.isr))
-        if epoch == leadership.epoch and partition.high_watermark > high_watermark and in_sync < wanted:
+        if (
+            epoch == leadership.epoch
+            and partition.high_watermark > high_watermark
+            and max(len(isr), len(leadership.isr), self._most_since(partition, partition_epoch)) < wanted
+        ):
             raise self.violated(
                 f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
                 f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
             )
+
+    def _most_since(self, partition: Partition, partition_epoch: int) -> int:
+        """The largest ISR since. One step may bring several: with enough the watermark moves, then too few are left."""
+        most = 0
+        for change in reversed(self.history.replay.changes):
+            if (change.topic, change.number) != (partition.topic, partition.index):
+                continue
+            if change.after.partition_epoch <= partition_epoch:
+                break
+            most = max(most, len(change.after.isr))
+            if change.before is None:
+                break
+        return most
 
 
 class WatermarkNeverGoesBack(Checker):

@@ -1,0 +1,104 @@
+"""`partition.metadata` says whose records a directory has: what it does not say is never guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.node.support import TOPIC, OneNode
+from tidelog.log import names, partition_metadata
+from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+DIRECTORY = names.directory_name(TOPIC, 0)
+METADATA = f"{DIRECTORY}/{names.PARTITION_METADATA}"
+
+
+def with_records(seed: int = 1) -> OneNode:
+    """A node whose only partition has three records."""
+    node = OneNode(seed, 1, replication_events_enable="false")
+    assert node.produce({0: node.batch(b"0", b"1", b"2")})[0].error_code == 0
+    return node
+
+
+def start_again(node: OneNode) -> None:
+    """Start it, and wait until it serves or says that it cannot."""
+    node.world.start(1)
+    replicas = node.process(1).node.replicas
+    assert node.world.run_until(lambda: bool(replicas.partitions or replicas.damaged), 10_000)
+
+
+def strays(node: OneNode) -> list[str]:
+    """Directories that were set aside."""
+    return [name for name in node.world.hosts[1].disks[0].list("") if name.endswith("-stray")]
+
+
+def test_it_is_flushed_with_the_first_records() -> None:
+    log = with_records().process(1).node.replicas.partitions[TOPIC, 0].log
+    files, directories = log.files_to_flush()
+    assert METADATA in {file.path for file in files}
+    assert directories == [DIRECTORY, ""]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_the_first_flush_no_power_loss_takes_it(seed: int) -> None:
+    """Seed 100297: records survived a power loss and the file did not; they were served as another topic's."""
+    node = with_records(seed)
+    replicas = node.process(1).node.replicas
+    partition = replicas.partitions[TOPIC, 0]
+    replicas._flush(partition)
+    assert node.world.run_until(lambda: partition.log.recovery_point == 3, 10_000)
+    node.world.power_loss(1)
+    disk = node.world.hosts[1].disks[0]
+    assert partition_metadata.read(disk, DIRECTORY) == node.topic_id(TOPIC)
+    start_again(node)
+    assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 3
+
+
+def test_records_of_nobody_that_were_never_durable_are_set_aside() -> None:
+    node = with_records()
+    disk = node.world.hosts[1].disks[0]
+    node.world.kill(1)
+    disk.delete(METADATA)
+    start_again(node)
+    assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 0
+    (stray,) = strays(node)
+    assert disk.size(f"{stray}/{names.file_name(0, names.LOG_SUFFIX)}") > 0
+
+
+def test_records_of_nobody_that_had_been_durable_are_damage() -> None:
+    """An empty log in their place would be taken for one that has everything."""
+    node = with_records()
+    node.world.stop(1)
+    assert node.world.run_until(lambda: not node.process(1).alive, 10_000)
+    node.world.hosts[1].disks[0].delete(METADATA)
+    start_again(node)
+    assert list(node.process(1).node.replicas.damaged) == [(TOPIC, 0)]
+    assert not strays(node)
+
+
+def test_an_empty_directory_of_nobody_is_taken() -> None:
+    node = OneNode(1, 1, replication_events_enable="false")
+    node.world.kill(1)
+    node.world.hosts[1].disks[0].delete(METADATA)
+    start_again(node)
+    assert node.world.run_until(lambda: node.is_running(1), 10_000)
+    assert node.produce({0: node.batch(b"0")})[0].error_code == 0
+    assert not strays(node)
+
+
+def test_what_was_said_of_a_topic_is_not_said_of_the_next_of_its_name() -> None:
+    """The checkpoints know logs by name only."""
+    node = with_records()
+    disk = node.world.hosts[1].disks[0]
+    old_id = node.topic_id(TOPIC)
+    node.ask(1, ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=5000))
+    node.create(TOPIC)
+    assert node.topic_id(TOPIC) != old_id
+    assert node.world.run_until(lambda: disk.exists(METADATA), 10_000)
+    node.world.kill(1)
+    disk.replace(METADATA, partition_metadata.to_bytes(old_id))
+    disk.replace("log-start-offset-checkpoint", f"0\n1\n{TOPIC} 0 2\n".encode())
+    start_again(node)
+    log = node.process(1).node.replicas.partitions[TOPIC, 0].log
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    assert len(strays(node)) == 1
