@@ -164,6 +164,16 @@ def test_a_wiped_node_comes_back_empty_under_its_old_id() -> None:
     assert cluster.newest_image().brokers[1].log_dirs != before
 
 
+def test_a_node_that_is_about_to_stop_is_not_running() -> None:
+    """Seed 100381: its stop took a while, all was called well, and then there was nobody to look at."""
+    cluster = SimulatedCluster(6, nodes=1)
+    cluster.start_all()
+    assert cluster.is_running(1)
+    cluster.world.stop(1)
+    assert cluster.process(1).alive
+    assert not cluster.is_running(1)
+
+
 def test_what_is_set_for_any_time_happens_in_order_of_time_and_then_of_asking() -> None:
     timeline = Timeline(7, start_ms=1_000_000)
     wanted: list[tuple[int, int]] = []
