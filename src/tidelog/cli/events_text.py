@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from tidelog.cli.output import counted
+
 Event = Mapping[str, Any]
 
 
@@ -62,13 +64,13 @@ def _positions(event: Event) -> str:
 
 
 def _topic_created(event: Event) -> str:
-    partitions = "1 partition" if event["partitions"] == 1 else f"{event['partitions']} partitions"
+    partitions = counted(event["partitions"], "partition")
     return f"topic {event['topic']} created, {partitions}, replication factor {event['replication_factor']}"
 
 
 _WORDINGS: dict[str, Callable[[Event], str]] = {
     "broker-directories-offline": lambda event: (
-        f"broker {event['broker']} lost {len(event['directories'])} directories"
+        f"broker {event['broker']} lost {counted(len(event['directories']), 'directory', 'directories')}"
     ),
     "broker-fenced": lambda event: f"broker {event['broker']} fenced",
     "broker-registered": lambda event: f"broker {event['broker']} registered, epoch {event['epoch']}",
@@ -84,10 +86,14 @@ _WORDINGS: dict[str, Callable[[Event], str]] = {
     "leader-elected": _elected,
     "leader-lost": lambda event: f"{_place(event)} has no leader, before {event['previous_leader']}",
     "log-damaged": lambda event: f"{_place(event)} is damaged",
-    "log-directory-offline": lambda event: f"directory {event['directory']} offline, {event['partitions']} partitions",
+    "log-directory-offline": lambda event: (
+        f"directory {event['directory']} offline, {counted(event['partitions'], 'partition')}"
+    ),
     "log-restarted": lambda event: f"{_place(event)} begins again at offset {event['offset']}",
-    "log-truncated": lambda event: f"{_place(event)} cut to offset {event['offset']}, {event['records']} records gone",
-    "partitions-added": lambda event: f"topic {event['topic']} has {event['added']} partitions more",
+    "log-truncated": lambda event: (
+        f"{_place(event)} cut to offset {event['offset']}, {counted(event['records'], 'record')} gone"
+    ),
+    "partitions-added": lambda event: f"topic {event['topic']} has {counted(event['added'], 'partition')} more",
     "reassignment-cancelled": lambda event: f"{_place(event)} move cancelled, replicas {_numbers(event['replicas'])}",
     "reassignment-completed": lambda event: f"{_place(event)} moved, replicas {_numbers(event['replicas'])}",
     "reassignment-started": lambda event: (

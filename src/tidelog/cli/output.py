@@ -29,6 +29,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return [line([heading.upper() for heading in headings]), *(line(row) for row in cells)]
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 partition`, `3 partitions`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def bytes_text(count: int | None) -> str | None:
     """A size for people: 512 B, 34.1 MB."""
     if count is None:

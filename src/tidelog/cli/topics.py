@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect, describe, is_unreachable
-from tidelog.cli.output import print_json, table
+from tidelog.cli.output import counted, print_json, table
 from tidelog.cli.values import identifier, name_and_value, positive_integer, replication_factor
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.uuids import to_text
@@ -113,7 +113,7 @@ def _create(arguments: argparse.Namespace) -> int:
             "replication_factor": result.replication_factor,
         }
         verb = "would create" if arguments.validate_only else "created"
-        size = f"{count(result.num_partitions, 'partition')}, replication factor {result.replication_factor}"
+        size = f"{counted(result.num_partitions, 'partition')}, replication factor {result.replication_factor}"
         return made, f"{verb} {name}: {size}"
 
     return _each(arguments, create)
@@ -209,7 +209,7 @@ def _describe_text(topic: dict[str, Any]) -> str:
     partitions = topic["partitions"]
     replication = max((len(one["replicas"]) for one in partitions), default=0)
     lines = [
-        f"{topic['topic']}  id {topic['id']}, {count(len(partitions), 'partition')}, replication factor {replication}"
+        f"{topic['topic']}  id {topic['id']}, {counted(len(partitions), 'partition')}, replication factor {replication}"
         + (", internal" if topic["internal"] else "")
     ]
     lines += [f"  {name}={value}" for name, value in topic["configs"].items()]
@@ -243,7 +243,7 @@ def _alter(arguments: argparse.Namespace) -> int:
         print_json(done)
         return Exit.OK
     told = [f"{name}={value}" if value is not None else f"{name} removed" for name, _, value in changes]
-    told += [count(arguments.partitions, "partition")] if arguments.partitions else []
+    told += [counted(arguments.partitions, "partition")] if arguments.partitions else []
     print(f"altered {arguments.topic}: {', '.join(told)}")
     return Exit.OK
 
@@ -271,8 +271,3 @@ def _assignment(text: str) -> dict[int, list[int]]:
         }
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(f"{text!r} is not like 1:2,2:3 (broker ids)") from None
-
-
-def count(number: int, noun: str) -> str:
-    """`1 partition`, `3 partitions`."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
-from tidelog.cli.output import print_json, table
+from tidelog.cli.output import counted, print_json, table
 from tidelog.cli.values import identifier, whole_number
 from tidelog.errors import ErrorCode, KafkaError
 
@@ -195,7 +195,7 @@ def _find_hanging(arguments: argparse.Namespace) -> int:
         print_json([one._asdict() for one in hanging])
         return Exit.OK
     if not hanging:
-        print(f"nothing hangs in {len(partitions)} partitions")
+        print(f"nothing hangs in {counted(len(partitions), 'partition')}")
         return Exit.OK
     now_ms = time.time_ns() // 1_000_000
     rows = [

@@ -262,11 +262,5 @@ class Connection:
             interest |= READ
         if interest == self._interest:
             return
-        loop = self._server.loop
-        if not interest:
-            loop.unwatch(self._fd)
-        elif self._interest:
-            loop.change(self._fd, interest, self.ready)
-        else:
-            loop.watch(self._fd, interest, self.ready)
+        self._server.loop.rewatch(self._fd, self._interest, interest, self.ready)
         self._interest = interest

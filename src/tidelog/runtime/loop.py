@@ -12,26 +12,13 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
+from tidelog.outbox import Timer
 from tidelog.runtime.clock import Clock
 from tidelog.runtime.polling import READ, WRITE, Ready, best_poller
 
-__all__ = ["READ", "WRITE", "Loop", "LoopTimer", "Ready"]
+__all__ = ["READ", "WRITE", "Loop", "Ready"]
 
 LONGEST_WAIT_MS = 60_000
-
-
-class LoopTimer:
-    """A callback to come; `cancel` may be called twice."""
-
-    __slots__ = ("at_ms", "callback")
-
-    def __init__(self, at_ms: int, callback: Callable[[], None]) -> None:
-        self.at_ms = at_ms
-        self.callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        """Never call back."""
-        self.callback = None
 
 
 class Loop:
@@ -47,7 +34,7 @@ class Loop:
         self.next_deadline_ms: Callable[[], int | None] = lambda: None
         """When the loop must wake up at the latest for the sake of its owner, who looks at the time at turn end."""
         self._poller = best_poller()
-        self._timers: list[tuple[int, int, LoopTimer]] = []
+        self._timers: list[tuple[int, int, Timer]] = []
         self._timer_number = 0
         self._again: list[Callable[[], None]] = []
         self._running = False
@@ -62,9 +49,14 @@ class Loop:
         """Call `ready` whenever the descriptor is."""
         self._poller.register(fd, events, ready)
 
-    def change(self, fd: int, events: int, ready: Ready) -> None:
-        """Wait for other events of a watched descriptor."""
-        self._poller.modify(fd, events, ready)
+    def rewatch(self, fd: int, before: int, events: int, ready: Ready) -> None:
+        """Wait for other events of a descriptor than before, where 0 is none."""
+        if not events:
+            self._poller.unregister(fd)
+        elif before:
+            self._poller.modify(fd, events, ready)
+        else:
+            self._poller.register(fd, events, ready)
 
     def unwatch(self, fd: int) -> None:
         """Stop waiting for a descriptor; before it is closed."""
@@ -72,9 +64,9 @@ class Loop:
 
     # --- time and helpers ---
 
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> LoopTimer:
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call back in the first turn after the delay."""
-        timer = LoopTimer(self.clock.now_ms() + delay_ms, callback)
+        timer = Timer(self.clock.now_ms() + delay_ms, callback)
         self._timer_number += 1
         heapq.heappush(self._timers, (timer.at_ms, self._timer_number, timer))
         return timer
@@ -135,7 +127,7 @@ class Loop:
         return min(max(deadline_ms - self.clock.now_ms(), 0), longest_wait_ms) / 1000
 
     def _run_timers(self) -> None:
-        due: list[LoopTimer] = []
+        due: list[Timer] = []
         while self._timers and self._timers[0][0] <= self.now_ms:
             due.append(heapq.heappop(self._timers)[2])
         for timer in due:

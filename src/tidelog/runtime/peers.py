@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from tidelog.effects import Send
 from tidelog.errors import DecodeError
 from tidelog.events import CONNECTION_REFUSED
-from tidelog.runtime.loop import READ, WRITE, Loop, LoopTimer
+from tidelog.outbox import Timer
+from tidelog.runtime.loop import READ, WRITE, Loop
 from tidelog.runtime.receiving import ReceiveMemory, Receiver
 from tidelog.runtime.resolver import Address, Resolver
 from tidelog.runtime.sending import Sender
@@ -89,7 +90,7 @@ class PeerConnection:
         self._attempt = 0
         """Numbers the attempts, so that a late address or time-out of an old one is not taken for a new one's."""
         self._not_before_ms = 0
-        self._timer: LoopTimer | None = None
+        self._timer: Timer | None = None
 
     @property
     def is_unused(self) -> bool:
@@ -311,10 +312,7 @@ class PeerConnection:
     def _watch(self, interest: int) -> None:
         if self._socket is None or interest == self._interest:
             return
-        if self._interest:
-            self._loop.change(self._socket.fileno(), interest, self._ready)
-        else:
-            self._loop.watch(self._socket.fileno(), interest, self._ready)
+        self._loop.rewatch(self._socket.fileno(), self._interest, interest, self._ready)
         self._interest = interest
 
 
@@ -337,7 +335,7 @@ class Peers:
         self.resolver = Resolver(loop.wake)
         self.dirty: list[PeerConnection] = []
         self._connections: dict[tuple[int, str, str, int], PeerConnection] = {}
-        self._sweep: LoopTimer | None = None
+        self._sweep: Timer | None = None
         loop.on_wake.append(self.resolver.collect)
 
     def send(self, effect: Send) -> None:

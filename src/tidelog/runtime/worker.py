@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from tidelog.effects import Work
+from tidelog.outbox import Timer
 from tidelog.runtime.files import DirectoryStorage
-from tidelog.runtime.loop import READ, WRITE, Loop, LoopTimer
+from tidelog.runtime.loop import READ, WRITE, Loop
 from tidelog.runtime.receiving import ReceiveMemory, Receiver
 from tidelog.runtime.sending import Sender
 
@@ -49,7 +50,7 @@ class Worker:
         self._interest = 0
         self.pid: int | None = None
         """Of the helper, while there is one."""
-        self._idle_timer: LoopTimer | None = None
+        self._idle_timer: Timer | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -204,8 +205,5 @@ class Worker:
     def _watch(self, interest: int) -> None:
         if self._socket is None or interest == self._interest:
             return
-        if self._interest:
-            self._loop.change(self._socket.fileno(), interest, self._ready)
-        else:
-            self._loop.watch(self._socket.fileno(), interest, self._ready)
+        self._loop.rewatch(self._socket.fileno(), self._interest, interest, self._ready)
         self._interest = interest
