@@ -105,6 +105,18 @@ def wait_for_progress(writer: Writer) -> None:
     wait_until(lambda: writer.count() >= enough, 60, "the writer goes on")
 
 
+def kill_again_and_again(node: Node, writer: Writer) -> None:
+    """While it writes, which it does until the end."""
+    try:
+        for _ in range(KILLS):
+            wait_for_progress(writer)
+            node.kill()
+            node.start()
+        wait_for_progress(writer)
+    finally:
+        writer.stop()
+
+
 def read_all(node: Node, topic: str, partition: int) -> list[tuple[int, int]]:
     """(offset, number) of all records of a partition; the client checks every batch's CRC."""
     wanted = TopicPartition(topic, partition, OFFSET_BEGINNING)
@@ -120,14 +132,7 @@ def test_an_idempotent_writer_goes_on_over_kills(flush_every: str | None) -> Non
     with own_node(**properties) as node:
         confluent.create_topic(node, "kept", PARTITIONS, {"segment.bytes": "1048576"})
         writer = Writer(node, "kept", idempotent=True)
-        try:
-            for _ in range(KILLS):
-                wait_for_progress(writer)
-                node.kill()
-                node.start()
-            wait_for_progress(writer)
-        finally:
-            writer.stop()
+        kill_again_and_again(node, writer)
         assert not writer.failures
         for partition in range(PARTITIONS):
             found = read_all(node, "kept", partition)
@@ -140,14 +145,7 @@ def test_what_was_acknowledged_to_a_plain_writer_is_there() -> None:
     with own_node() as node:
         confluent.create_topic(node, "kept", PARTITIONS)
         writer = Writer(node, "kept", idempotent=False)
-        try:
-            for _ in range(KILLS):
-                wait_for_progress(writer)
-                node.kill()
-                node.start()
-            wait_for_progress(writer)
-        finally:
-            writer.stop()
+        kill_again_and_again(node, writer)
         for partition in range(PARTITIONS):
             found = dict(read_all(node, "kept", partition))
             for number, offset in writer.acknowledged[partition].items():

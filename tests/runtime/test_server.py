@@ -210,7 +210,10 @@ def test_a_client_that_does_not_read_stops_being_read(tmp_path: Path) -> None:
                 assert name_of(slow.receive()) == (number + 1, answer)
 
 
-def test_receive_memory_is_bounded_without_a_deadlock(tmp_path: Path) -> None:
+def test_receive_memory_is_bounded_without_a_deadlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "SWEEP_MS", 20)
+    monkeypatch.setattr(server_module, "BUFFER_KEPT_MS", 40)
+
     def script(node: ScriptedNode, event: Event) -> list[Effect]:
         return [Reply(event.connection_id, event.slot, None)] if isinstance(event, Request) else []
 
@@ -221,11 +224,12 @@ def test_receive_memory_is_bounded_without_a_deadlock(tmp_path: Path) -> None:
             client.socket.sendall(request[:900_000])
         node.wait_until(lambda: node.host.server.memory.is_short)
         for client in clients[2:]:
-            client.socket.setblocking(False)
-            client.socket.send(request)
-        for client in clients[:2]:
-            client.socket.sendall(request[900_000:])
-        for _ in range(2):
+            client.socket.sendall(request[:1_000])
+        node.wait_until(lambda: len(node.host.server._waiting_for_memory) == 2)
+        assert node.call(lambda: node.host.server.memory.owned_bytes) < 2_500_000, "what has begun may come to its end"
+        for client, sent in zip(clients, (900_000, 900_000, 1_000, 1_000), strict=True):
+            client.socket.sendall(request[sent:])
+        for _ in clients:
             node.node.wait_for(Request)
         for client in clients:
             client.socket.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -277,7 +278,6 @@ def test_a_snappy_block_cannot_claim_more_than_it_could_hold() -> None:
 
 
 def test_raw_snappy_as_librdkafka_sends_it() -> None:
-    cramjam = pytest.importorskip("cramjam")
     plain = build_batch([Record(0, 1, b"k", b"value" * 100)])
     payload = bytes(cramjam.snappy.compress_raw(plain[61:]))
     batch = read_header(plain[:61] + payload)
