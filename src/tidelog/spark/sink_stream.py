@@ -18,6 +18,7 @@ from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
 from tidelog.spark.contact import first_contact, require_topic
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions, check_columns
+from tidelog.spark.stopping import told_briefly
 from tidelog.spark.transactions import (
     BatchWritten,
     Exclusive,
@@ -155,7 +156,8 @@ class MicroBatchSink:
         if not query_id:
             raise SinkError("Spark does not say which query this is: write_stream must start it")
         try:
-            result = self.write_batch(df, batch_id, query_id)
+            with told_briefly():
+                result = self.write_batch(df, batch_id, query_id)
         except BaseException:
             self.close()  # whoever runs next takes the id over instead of holding it
             raise

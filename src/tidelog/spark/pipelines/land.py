@@ -22,6 +22,7 @@ from tidelog.spark.pipelines.failures import NOTHING_LOST, PipelineError, reason
 from tidelog.spark.pipelines.lake import Lake
 from tidelog.spark.pipelines.progress import Progress, batches_text
 from tidelog.spark.pipelines.streams import Ends, Follower, stopped_by_signals
+from tidelog.spark.stopping import told_briefly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -156,7 +157,8 @@ class _Job:
         """The queries: one, and with Parquet a second one where records can be refused."""
         shaped = self._shaped(streaming=True)
         if self.lake.table_format == lake.DELTA:
-            query = self._start(shaped, "records", lambda writer: writer.foreachBatch(self._land_batch))
+            batch = told_briefly()(self._land_batch)
+            query = self._start(shaped, "records", lambda writer: writer.foreachBatch(batch))
             self._queries.append(query)
             return self._queries
         rows = values.accepted(shaped, self._values, keep_value=self._options.keep_value)

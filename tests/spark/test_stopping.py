@@ -1,0 +1,72 @@
+"""A query that is stopped in the middle of a batch ends quietly: Spark recognises the error that ends the batch."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.clients.conftest import TopicMaker
+from tests.support.nodes import Node
+from tests.support.processes import wait_until
+from tidelog.spark.sink_stream import sink_for
+from tidelog.spark.stopping import Interrupted, told_briefly
+
+SHORT_CHARACTERS = 2_000
+"""Spark's pattern takes some of its stack for each; at 8,000 there is none left."""
+
+
+def test_a_batch_that_a_stop_interrupts_says_so_in_few_words(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    """Longer ones end the query's thread with a StackOverflowError and a page of trace on the user's terminal."""
+    topic, go_on = make_topic(), tmp_path / "go on"
+
+    def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (tmp_path / "begun").touch()
+        deadline = time.monotonic() + 60
+        while not go_on.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        yield from batches
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    slow = rows.selectExpr("cast(value as string) value").mapInArrow(wait, "value string")
+    sink = sink_for(slow, node.bootstrap, "stopped", topic, None)
+    said: list[str] = []
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        try:
+            sink(batch, batch_id)
+        except BaseException:
+            said.append(traceback.format_exc())
+            raise
+
+    query = slow.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "state")).start()
+    try:
+        wait_until((tmp_path / "begun").exists, 60, "the batch has begun")
+        query.stop()
+    finally:
+        go_on.touch()
+    assert query.exception() is None
+    (text,) = said
+    assert len(text) < SHORT_CHARACTERS, text
+    # The words by which Spark tells a stop from a failure.
+    assert "py4j.protocol.Py4JJavaError: An error occurred while calling" in text
+    assert text.rstrip().endswith("java.lang.InterruptedException")
+
+
+def test_other_errors_are_told_as_they_are() -> None:
+    for error in (
+        ValueError("An error occurred while calling o1.collect: java.io.IOException"),
+        KeyError("Interrupted"),
+    ):
+        with pytest.raises(type(error)) as raised, told_briefly():
+            raise error
+        assert raised.value is error
+    with pytest.raises(Interrupted, match=r"calling o1\.x\.: java\.io\.InterruptedIOException$"), told_briefly():
+        raise ValueError("An error occurred while calling o1.x.\n: java.io.InterruptedIOException\n" + "\tat y\n" * 999)
