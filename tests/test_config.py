@@ -176,6 +176,7 @@ def test_what_promises_safety_that_is_not_there_is_refused() -> None:
     assert "no authorization" in refusal_of(authorizer_class_name="org.example.Authorizer")
     assert "only PLAINTEXT" in refusal_of(listeners="PLAINTEXT://:1", listener_security_protocol_map="PLAINTEXT:SSL")
     assert "ZooKeeper" in refusal_of(zookeeper_connect="localhost:2181")
+    assert "no two-phase commit" in refusal_of(transaction_two_phase_commit_enable="true")
     with pytest.raises(ConfigError, match="no remote storage"):
         validate_topic_overrides({"remote.storage.enable": "true"})
     assert node(authorizer_class_name="", remote_log_storage_system_enable="false").node_id == 1
@@ -251,6 +252,7 @@ def test_every_topic_setting_and_its_brokers_settings_agree() -> None:
         ({"broker_session_timeout_ms": "3000"}, "at least twice broker.heartbeat.interval.ms"),
         ({"replica_fetch_wait_max_ms": "40000"}, "must not be above replica.socket.timeout.ms"),
         ({"group_consumer_session_timeout_ms": "1000"}, "group.consumer.min.session.timeout.ms"),
+        ({"group_consumer_assignment_interval_ms": "16000"}, "group.consumer.max.assignment.interval.ms"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(changes: dict[str, str], said: str) -> None:

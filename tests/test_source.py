@@ -12,7 +12,7 @@ import pytest
 
 from tests import source_rules as rules
 from tidelog.config import GroupConfig, NodeConfig, TopicConfig
-from tidelog.config.others import REFUSED, TOPIC_WITHOUT_EFFECT, WITHOUT_EFFECT
+from tidelog.config.others import NOT_USED, REFUSED, TOPIC_WITHOUT_EFFECT, WITHOUT_EFFECT
 from tools import generate_settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,6 +91,11 @@ def test_every_setting_is_documented_and_the_page_is_current() -> None:
     settings = {*given, *WITHOUT_EFFECT, *TOPIC_WITHOUT_EFFECT, *REFUSED}
     assert documented - {"broker.id", "super.users"} == settings
     check_generated_page("generate_settings_page.py")
+
+
+def test_of_every_setting_that_nothing_uses_it_is_said_what_happens_instead() -> None:
+    settings = (*NodeConfig.SETTINGS.values(), *TopicConfig.SETTINGS.values(), *GroupConfig.SETTINGS.values())
+    assert {one.name for one in settings if not generate_settings_page.is_used(one)} == set(NOT_USED)
 
 
 def test_the_settings_page_may_be_too_modest_but_never_too_bold() -> None:

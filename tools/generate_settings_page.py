@@ -19,6 +19,7 @@ from tidelog.config.others import (
     TOPIC_WITHOUT_EFFECT,
     WITHOUT_EFFECT,
     WITHOUT_EFFECT_PREFIXES,
+    explained,
 )
 from tidelog.config.setting import INT32_MAX, INT64_MAX, Kind, Scope, Setting
 from tidelog.config.topic import TopicConfig
@@ -44,7 +45,8 @@ one, a value outside its range with the range; nothing is half-applied.
   client).
 - **topic**: on a topic; what is not given there comes from the broker's setting named in the last column.
 - **group**: on a consumer group (KIP-848), the same.
-- **○** marks a setting that is read and checked but that nothing uses yet.
+- **○** marks a setting that is read and checked but that nothing uses; the line says what happens instead. A node that
+  starts with another value than the default warns of it.
 """
 
 DEFAULTS = {INT32_MAX: "2^31 - 1", INT64_MAX: "2^63 - 1"}
@@ -60,14 +62,22 @@ def attributes_read() -> frozenset[str]:
     return frozenset(found)
 
 
-# What the code reads under another name: a method of NodeConfig that says what follows from a setting.
+# What the code reads under another name: a method of NodeConfig that says what follows from a setting, or a setting
+# that it decides or bounds.
 READ_THROUGH = {
     "advertised.listeners": "advertised_addresses",
     "broker.rack": "broker_rack",
     "controller.listener.names": "controller_addresses",
     "controller.quorum.bootstrap.servers": "quorum_bootstrap_addresses",
     "controller.quorum.voters": "voters",
+    "group.consumer.max.assignment.interval.ms": "consumer_assignment_interval_ms",
+    "group.consumer.max.heartbeat.interval.ms": "consumer_heartbeat_interval_ms",
+    "group.consumer.max.session.timeout.ms": "consumer_session_timeout_ms",
+    "group.consumer.min.assignment.interval.ms": "consumer_assignment_interval_ms",
+    "group.consumer.min.heartbeat.interval.ms": "consumer_heartbeat_interval_ms",
+    "group.consumer.min.session.timeout.ms": "consumer_session_timeout_ms",
     "inter.broker.listener.name": "inter_broker_listener",
+    "internal.segment.bytes": "segment_bytes",
     "listener.security.protocol.map": "from_properties",
     "listeners": "listener_addresses",
     "log.dir": "log_dirs",
@@ -75,6 +85,7 @@ READ_THROUGH = {
     "peer.address.overrides": "peer_addresses",
     "process.roles": "is_broker",
     "security.inter.broker.protocol": "from_properties",
+    "transaction.two.phase.commit.enable": "from_properties",
 }
 
 
@@ -119,7 +130,7 @@ def allowed_text(setting: Setting) -> str:
 def row(setting: Setting) -> str:
     """One line of a table."""
     marks = "" if is_used(setting) else UNUSED
-    doc = setting.doc
+    doc = explained(setting)
     if setting.ours:
         doc = "*Tidelog's own.* " + doc
     if setting.internal:

@@ -271,6 +271,9 @@ def test_settings_of_topics_and_brokers(cluster: str, tidelog: Tidelog) -> None:
     assert tidelog("configs", "delete", "--topic", "set", "retention.ms").code == 0
     found = json.loads(tidelog("configs", "describe", "--topic", "set", "retention.ms", "--json").out)
     assert found[0]["source"] == "default"
+    code, out, err = tidelog("configs", "alter", "--topic", "set", "--set", "preallocate=true", "--json")
+    assert (code, json.loads(out)["applied"]) == (0, True)
+    assert err.startswith("tidelog configs alter: warning: preallocate has no effect")
     assert "has no setting 'speed'" in tidelog("configs", "describe", "--topic", "set", "speed").err
     assert "is named twice" in tidelog("configs", "alter", "--brokers", "--set", "a=1", "--delete", "a").err
 

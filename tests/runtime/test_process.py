@@ -78,6 +78,10 @@ def test_a_setting_to_be_careful_with_is_warned_about(tmp_path: Path) -> None:
         (line,) = node.log_lines("caution")
         assert (line["level"], line["setting"]) == ("warning", "replica.lag.max.messages")
         assert "healthy followers" in line["reason"]
+    with running(tmp_path / "tuned", socket_send_buffer_bytes=1 << 20, socket_receive_buffer_bytes=102_400) as node:
+        (line,) = node.log_lines("caution")
+        assert line["setting"] == "socket.send.buffer.bytes", "the other has its default"
+        assert line["reason"] == "it has no effect: the system sizes the buffers of sockets"
     with running(tmp_path / "usual") as node:
         assert node.log_lines("caution") == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect
+from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect, warn_of_unused
 from tidelog.cli.output import print_json, table
 from tidelog.cli.values import name_and_value
 
@@ -161,6 +161,7 @@ def _apply(arguments: argparse.Namespace, changes: list[Any], *, validate_only: 
     kind, name, title = _resource(arguments)
     with connect(arguments) as client:
         alter_configs(client, kind, name, changes, validate_only=validate_only)
+    warn_of_unused("tidelog configs alter", (name for name, _, value in changes if value is not None))
     if arguments.json:
         done = [{"name": key, "operation": operation.name.lower(), "value": value} for key, operation, value in changes]
         print_json({"of": title, "applied": not validate_only, "changes": done})
@@ -177,6 +178,7 @@ def _change_text(name: str, operation: Any, value: str | None) -> str:
 
 def _list(arguments: argparse.Namespace) -> int:
     from tidelog.config import NodeConfig, TopicConfig
+    from tidelog.config.others import explained
 
     scopes = {"topic": TopicConfig.SETTINGS, "node": NodeConfig.SETTINGS}
     found = [
@@ -197,7 +199,7 @@ def _list(arguments: argparse.Namespace) -> int:
                     "default": one.format(one.default),
                     "allowed": one.allowed or None,
                     "dynamic": one.scope.value != "node",
-                    "doc": one.doc,
+                    "doc": explained(one),
                 }
                 for of, one in found
             ]
@@ -206,5 +208,5 @@ def _list(arguments: argparse.Namespace) -> int:
     for of, one in found:
         default = one.format(one.default)
         allowed = f"; {one.allowed}" if one.allowed else ""
-        print(f"{of:5}  {one.name}={'' if default is None else default}{allowed}\n       {one.doc}")
+        print(f"{of:5}  {one.name}={'' if default is None else default}{allowed}\n       {explained(one)}")
     return Exit.OK

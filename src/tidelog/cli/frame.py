@@ -141,6 +141,16 @@ def connect(arguments: argparse.Namespace) -> Client:
     return Client(arguments.bootstrap, timeout_ms=arguments.timeout_ms)
 
 
+def warn_of_unused(where: str, names: Iterable[str]) -> None:
+    """One line for each setting that was taken and that changes nothing: whoever gave it counts on it."""
+    from tidelog.config.others import without_effect
+
+    for name in names:
+        reason = without_effect(name)
+        if reason is not None:
+            print(f"{where}: warning: {name} has no effect on a Tidelog broker: {reason}", file=sys.stderr)
+
+
 def load_config(path: str) -> NodeConfig:
     """The settings in a properties file; ConfigError with the file's name for anything wrong in it."""
     from tidelog.config import NodeConfig, parse_properties

@@ -7,7 +7,17 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json, connect, describe, is_unreachable
+from tidelog.cli.frame import (
+    Exit,
+    Parser,
+    UsageError,
+    add_cluster,
+    add_json,
+    connect,
+    describe,
+    is_unreachable,
+    warn_of_unused,
+)
 from tidelog.cli.output import counted, print_json, table
 from tidelog.cli.values import identifier, name_and_value, positive_integer, replication_factor
 from tidelog.errors import ErrorCode, KafkaError
@@ -116,7 +126,9 @@ def _create(arguments: argparse.Namespace) -> int:
         size = f"{counted(result.num_partitions, 'partition')}, replication factor {result.replication_factor}"
         return made, f"{verb} {name}: {size}"
 
-    return _each(arguments, create)
+    code = _each(arguments, create)
+    warn_of_unused("tidelog topics create", (name for name, _ in arguments.config))
+    return code
 
 
 def _each(arguments: argparse.Namespace, change: Callable[[Client, str], tuple[dict[str, Any], str]]) -> int:
@@ -239,6 +251,7 @@ def _alter(arguments: argparse.Namespace) -> int:
         if changes:
             alter_configs(client, ResourceType.TOPIC, arguments.topic, changes)
             done["configs"] = {name: value for name, _, value in changes}
+    warn_of_unused("tidelog topics alter", (name for name, _ in arguments.config))
     if arguments.json:
         print_json(done)
         return Exit.OK

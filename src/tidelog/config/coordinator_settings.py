@@ -46,7 +46,7 @@ class CoordinatorSettings(SettingsBase):
         True, DYNAMIC, "Whether a write is checked to belong to an open transaction (KIP-890)."
     )
     transaction_two_phase_commit_enable: bool = boolean(
-        False, NODE, "Whether producers may take part in two-phase commit (KIP-939)."
+        False, NODE, "Whether producers may take part in two-phase commit (KIP-939); only false is accepted."
     )
     add_partitions_to_txn_retry_backoff_ms: int = int32(
         20, NODE, "First wait before a partition is added to a transaction again.", low=1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidelog.config.group import GroupConfig
 from tidelog.config.node import NodeConfig
-from tidelog.config.others import WITHOUT_EFFECT
+from tidelog.config.others import WITHOUT_EFFECT, explained
 from tidelog.config.setting import Kind, Scope, Setting
 from tidelog.config.topic import TopicConfig, in_milliseconds
 
@@ -147,7 +147,7 @@ def _entry(setting: Setting, given: list[Synonym], *, read_only: bool) -> Config
     if setting.sensitive:
         value, given = None, [synonym._replace(value=None) for synonym in given]
     return ConfigEntry(
-        setting.name, value, source, read_only, setting.sensitive, setting.kind, tuple(given), setting.doc
+        setting.name, value, source, read_only, setting.sensitive, setting.kind, tuple(given), explained(setting)
     )
 
 

@@ -132,6 +132,8 @@ class NodeConfig(NodeSettings):
         parse_address_overrides("peer.address.overrides", self.peer_address_overrides)
         if self.broker_session_timeout_ms < 2 * self.broker_heartbeat_interval_ms:
             raise ConfigError("broker.session.timeout.ms: it must be at least twice broker.heartbeat.interval.ms")
+        if self.transaction_two_phase_commit_enable:
+            raise ConfigError("transaction.two.phase.commit.enable: Tidelog has no two-phase commit")
         for lower, upper in _IN_ORDER:
             if getattr(self, lower) > getattr(self, upper):
                 raise ConfigError(f"{lower.replace('_', '.')}: it must not be above {upper.replace('_', '.')}")
@@ -186,6 +188,8 @@ _IN_ORDER = (
     ("group_consumer_min_heartbeat_interval_ms", "group_consumer_heartbeat_interval_ms"),
     ("group_consumer_heartbeat_interval_ms", "group_consumer_max_heartbeat_interval_ms"),
     ("group_consumer_heartbeat_interval_ms", "group_consumer_session_timeout_ms"),
+    ("group_consumer_min_assignment_interval_ms", "group_consumer_assignment_interval_ms"),
+    ("group_consumer_assignment_interval_ms", "group_consumer_max_assignment_interval_ms"),
 )
 
 

@@ -193,9 +193,7 @@ class NodeSettings(CoordinatorSettings):
         choices=("compact", "delete"),
     )
     log_segment_delete_delay_ms: int = int64(60_000, DYNAMIC, "How long a deleted segment's files stay on disk.", low=0)
-    log_preallocate: bool = boolean(
-        False, DYNAMIC, "Accepted so that a Kafka file works; segments are never made in full size beforehand."
-    )
+    log_preallocate: bool = boolean(False, DYNAMIC, "Whether segments are made in full size beforehand.")
 
     # --- records ---
     log_message_timestamp_type: str = string(

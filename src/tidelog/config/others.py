@@ -99,6 +99,32 @@ TOPIC_WITHOUT_EFFECT: dict[str, Setting] = dict(
 )
 """The same for topics."""
 
+_SYSTEM = "the system sizes the buffers of sockets"
+_ONE_LEVEL = "each codec has one level"
+_GROWING = "segments grow as they are written"
+NOT_USED: dict[str, str] = {
+    "socket.send.buffer.bytes": _SYSTEM,
+    "socket.receive.buffer.bytes": _SYSTEM,
+    "replica.socket.receive.buffer.bytes": _SYSTEM,
+    "log.dir.failure.timeout.ms": "such a broker goes on trying, and is fenced when its session is over",
+    "unclean.leader.election.interval.ms": "the controller looks when something changes that may let one lead",
+    "log.initial.task.delay.ms": "the first look is log.retention.check.interval.ms after the start",
+    "log.preallocate": _GROWING,
+    "preallocate": _GROWING,
+    "compression.gzip.level": _ONE_LEVEL,
+    "compression.lz4.level": _ONE_LEVEL,
+    "compression.zstd.level": _ONE_LEVEL,
+    "replica.alter.log.dirs.io.max.bytes.per.second": "moves between directories have no bound",
+    "initial.broker.registration.timeout.ms": "such a broker tries until it is let in",
+    "controlled.shutdown.enable": "a broker always does, where it reaches the controller",
+    "controller.socket.timeout.ms": "request.timeout.ms holds for the controller, too",
+    "controller.quorum.append.linger.ms": "records are forced to disk as they come",
+    "metadata.max.idle.interval.ms": "an idle leader writes nothing",
+    "group.consumer.regex.refresh.interval.ms": "subscriptions are resolved when topics come or go",
+    "group.coordinator.append.linger.ms": "records are written as they come",
+}
+"""Settings of nodes and topics that are checked, kept and shown though nothing uses them: what happens instead."""
+
 _PLAINTEXT = "Tidelog has neither TLS nor SASL: keep it in a network you trust, or put a proxy in front"
 _ZOOKEEPER = (
     "there is no ZooKeeper: the metadata is kept by the controller quorum (process.roles, controller.quorum.voters)"
@@ -134,6 +160,20 @@ REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
     ("remote.log.", "Tidelog has no remote storage"),
 )
 """The same by the beginning of a name."""
+
+
+def explained(setting: Setting) -> str:
+    """What people are told about a setting, and that it has no effect where it has none."""
+    instead = NOT_USED.get(setting.name)
+    return setting.doc if instead is None else f"{setting.doc} Without effect: {instead}."
+
+
+def without_effect(name: str) -> str | None:
+    """Why a setting that is accepted has no effect, as the end of a line; None where it has one, or is unknown."""
+    known = {**WITHOUT_EFFECT, **TOPIC_WITHOUT_EFFECT}.get(name)
+    by_prefix = (reason for prefix, reason in WITHOUT_EFFECT_PREFIXES if name.startswith(prefix))
+    reason = NOT_USED.get(name) or (known.doc if known is not None else next(by_prefix, None))
+    return None if reason is None else reason.rstrip(".")
 
 
 def has_no_effect(name: str) -> bool:

@@ -155,7 +155,7 @@ class TopicConfig(SettingsBase):
     preallocate: bool = boolean(
         False,
         TOPIC,
-        "Accepted as Kafka's; segments are never made in full size beforehand.",
+        "Whether segments are made in full size beforehand.",
         synonyms=("log.preallocate",),
     )
     record_validation_enable: bool = boolean(
