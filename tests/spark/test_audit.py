@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.clients import confluent
@@ -108,12 +109,24 @@ def test_what_retention_took_is_not_lost_and_a_parsed_lake_is_compared_by_place(
     assert (found(result), result.acknowledged, result.in_log, result.landed) == ([], 5, 4, 4)
 
 
+def abort(node: Node, topic: str, values: Sequence[bytes]) -> None:
+    """Records that are in the log and that no reader of committed records sees: written by a turn that failed."""
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": f"{topic}-turn"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.flush(60)
+    producer.abort_transaction(60)
+
+
 def test_a_real_topic_its_ledger_and_its_lake(
     spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     topic = make_topic(partitions=2)
     ledger = tmp_path / "ledger"
     ledger.mkdir()
+    abort(node, topic, [b"0:%d" % number for number in range(5)])
     for partition in range(2):
         values = [f"{partition}:{number}" for number in range(50)]
         told = confluent.produce_all(

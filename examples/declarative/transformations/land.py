@@ -13,12 +13,13 @@ spark = declared.session()
 
 @dp.table
 def records() -> DataFrame:
-    """Every record of the topics, each once."""
+    """Every committed record of the topics, each once."""
     stream = (
         spark.readStream.format("tidelog")
         .option("kafka.bootstrap.servers", spark.conf.get("tidelog.bootstrap"))
         .option("subscribe", spark.conf.get("tidelog.topics"))
         .option("startingOffsets", "earliest")
+        .option("kafka.isolation.level", "read_committed")
         .load()
     )
     raw = ValueFormat()

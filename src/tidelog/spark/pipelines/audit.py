@@ -1,7 +1,7 @@
 """`audit`: what the producers were told, against what the log holds, against what was landed.
 
     ledger  one JSON object a line, as `tidelog.ledger` has it and `tidelog verify` writes it
-    log     the topics, read from the cluster
+    log     the topics, as readers of committed records see them
     lake    the tables of `land`, records and quarantine
 
 The verdict is good when every acknowledged record is in the log once, at the offset that was told and in its producer's
@@ -90,7 +90,8 @@ def read_ledger(spark: SparkSession, path: str, progress: Progress) -> DataFrame
 def read_log(spark: SparkSession, options: Options, topics: list[str]) -> DataFrame:
     """The topics as they are now, values as text."""
     reader = spark.read.format(options.source).option("kafka.bootstrap.servers", options.bootstrap)
-    rows = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest").load()
+    given = {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}
+    rows = reader.options(**given, subscribe=",".join(topics)).load()
     return rows.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
 
 

@@ -4,8 +4,8 @@
                                       -> quarantine, with the reason
 
 Delta by default: a batch's rows carry the stream's id and the batch's number, so that a batch which is repeated after a
-crash is recognised. What it rests on: table and checkpoint belong together. One without the other is refused, since
-the one would land everything twice and the other would leave records out.
+crash is recognised. Only committed records are landed. What it rests on: table and checkpoint belong together. One
+without the other is refused, since the one would land everything twice and the other would leave records out.
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ class _Job:
         options = self._options
         given = {
             "kafka.bootstrap.servers": options.bootstrap,
+            # A transaction that was aborted is written again by whoever repeats it: both would be landed.
+            "kafka.isolation.level": "read_committed",
             "startingOffsets": options.starting_offsets,
             "includeHeaders": "false" if options.without_headers else "true",
             "failOnDataLoss": "true",
