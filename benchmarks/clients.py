@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from benchmarks.apart import Failed, measure_apart, options
 
 PRODUCER_SETTINGS: dict[str, Any] = {
     "acks": "all",
@@ -40,20 +40,9 @@ CONSUMER_SETTINGS: dict[str, Any] = {
 LIST_SIZE = 2_000
 
 
-class Failed(Exception):
-    """A measurement could not be made."""
-
-
 def call(command: str, **arguments: object) -> dict[str, Any]:
     """Run one measurement in a process of its own."""
-    line = [sys.executable, "-m", "benchmarks.clients", command]
-    for name, value in arguments.items():
-        line += [f"--{name.replace('_', '-')}", str(value)]
-    outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=1800)
-    if outcome.returncode != 0:
-        raise Failed(f"{' '.join(line)}\n{outcome.stdout}{outcome.stderr}")
-    answer: dict[str, Any] = json.loads(outcome.stdout.splitlines()[-1])
-    return answer
+    return measure_apart("benchmarks.clients", command, *options(**arguments))
 
 
 def produce(arguments: argparse.Namespace) -> dict[str, float]:

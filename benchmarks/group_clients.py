@@ -14,15 +14,14 @@ import argparse
 import asyncio
 import json
 import statistics
-import subprocess
-import sys
 import time
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Assigned
 
-from benchmarks.clients import CONSUMER_SETTINGS, Failed
+from benchmarks.apart import Failed, measure_apart, options
+from benchmarks.clients import CONSUMER_SETTINGS
 from tidelog.errors import ErrorCode
 from tidelog.wire import frames
 from tidelog.wire.api_table import ApiKey
@@ -362,14 +361,7 @@ def read(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def call(command: str, **arguments: object) -> dict[str, Any]:
     """Run one measurement in a process of its own."""
-    line = [sys.executable, "-m", "benchmarks.group_clients", command]
-    for name, value in arguments.items():
-        line += [f"--{name.replace('_', '-')}", str(value)]
-    outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=1800)
-    if outcome.returncode != 0:
-        raise Failed(f"{' '.join(line)}\n{outcome.stdout}{outcome.stderr}")
-    answer: dict[str, Any] = json.loads(outcome.stdout.splitlines()[-1])
-    return answer
+    return measure_apart("benchmarks.group_clients", command, *options(**arguments))
 
 
 def _partitions_in(assignment: bytes) -> frozenset[int]:

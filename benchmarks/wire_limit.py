@@ -13,21 +13,21 @@ import argparse
 import json
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from multiprocessing import Process
 from pathlib import Path
 
+from benchmarks.apart import measure_apart, options
+
 CHUNK_BYTES = 1 << 20
 
 
 def measure(megabytes: int, directory: Path) -> float:
     """Megabytes a second, in a process of its own."""
-    line = [sys.executable, "-m", "benchmarks.wire_limit", "--megabytes", str(megabytes), "--directory", str(directory)]
-    outcome = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600)
-    return float(json.loads(outcome.stdout)["mb_s"])
+    words = options(megabytes=megabytes, directory=directory)
+    return float(measure_apart("benchmarks.wire_limit", *words, timeout_s=600)["mb_s"])
 
 
 def _listen() -> socket.socket:

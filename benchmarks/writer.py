@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed
 
 EAGER: dict[str, Any] = {
     "retry.backoff.ms": 10,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import wire_limit
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed
 from benchmarks.cluster import Cluster
 from benchmarks.figures.cluster_failover import TOPIC, Failover, FailoverWithController
 from benchmarks.figures.cluster_latency import ClusterLatency

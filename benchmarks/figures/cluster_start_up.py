@@ -10,7 +10,7 @@ from typing import ClassVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed
 from benchmarks.cluster import NODES, Cluster
 from benchmarks.figures.start_up import IMPATIENT
 from benchmarks.model import Benchmark, Figure

@@ -19,7 +19,8 @@ from confluent_kafka.admin import (
 )
 
 from benchmarks import administration
-from benchmarks.clients import PRODUCER_SETTINGS, Failed
+from benchmarks.apart import Failed
+from benchmarks.clients import PRODUCER_SETTINGS
 from benchmarks.model import Benchmark, Figure
 from tests.support.nodes import Node
 from tidelog.log import checkpoints

@@ -11,7 +11,6 @@ import json
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from benchmarks import administration
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed, measure_apart
 from benchmarks.model import Benchmark, Figure
 from tests.support.nodes import Node
 
@@ -65,13 +64,8 @@ class SparkLand(Benchmark[Node]):
     def run(self, node: Node, number: int) -> dict[str, float]:
         """A session of its own."""
         rounds = self.scale.choose(2, 1)
-        words = [node.bootstrap, str(self.directory), str(number), str(self._count), str(rounds)]
-        line = [sys.executable, "-m", "benchmarks.figures.spark_land", *words]
-        outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=3600)
-        if outcome.returncode != 0:
-            raise Failed(f"{' '.join(line)}\n{outcome.stdout[-4000:]}{outcome.stderr[-4000:]}")
-        values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
-        return values
+        words = (node.bootstrap, self.directory, number, self._count, rounds)
+        return measure_apart("benchmarks.figures.spark_land", *words, timeout_s=3600)
 
 
 def write_topic(bootstrap: str, topic: str, count: int) -> None:

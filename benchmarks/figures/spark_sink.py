@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from benchmarks import administration
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed, measure_apart
 from benchmarks.model import Benchmark, Figure
 from tests.support.nodes import Node
 
@@ -66,13 +65,8 @@ class SparkSink(Benchmark[Node]):
             for keys in KEYS:
                 for who in WHO:
                     administration.create_topic(node, _topic(number, turn, keys, who), PARTITIONS)
-        words = [node.bootstrap, str(self.directory), str(number), str(self._count), str(rounds)]
-        line = [sys.executable, "-m", "benchmarks.figures.spark_sink", *words]
-        outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=3600)
-        if outcome.returncode != 0:
-            raise Failed(f"{' '.join(line)}\n{outcome.stdout[-4000:]}{outcome.stderr[-4000:]}")
-        values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
-        return values
+        words = (node.bootstrap, self.directory, number, self._count, rounds)
+        return measure_apart("benchmarks.figures.spark_sink", *words, timeout_s=3600)
 
 
 def _topic(number: int, turn: int, keys: str, who: str) -> str:

@@ -12,7 +12,6 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks import administration
-from benchmarks.clients import LIST_SIZE, PRODUCER_SETTINGS, Failed
+from benchmarks.apart import Failed, measure_apart
+from benchmarks.clients import LIST_SIZE, PRODUCER_SETTINGS
 from benchmarks.model import Benchmark, Figure
 from tests.support.nodes import Node
 
@@ -126,12 +126,7 @@ def produce(bootstrap: str, load: Load, records: int) -> None:
 
 
 def _drive(*words: str) -> dict[str, float]:
-    line = [sys.executable, "-m", "benchmarks.figures.spark_source", *words]
-    outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=3600)
-    if outcome.returncode != 0:
-        raise Failed(f"{' '.join(line)}\n{outcome.stdout[-4000:]}{outcome.stderr[-4000:]}")
-    values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
-    return values
+    return measure_apart("benchmarks.figures.spark_source", *words, timeout_s=3600)
 
 
 # --- the driver ---

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from typing import Any, ClassVar
 
 from confluent_kafka import Producer
 
-from benchmarks.clients import Failed
+from benchmarks.apart import Failed, measure_apart
 from benchmarks.cluster import Cluster
 from benchmarks.model import Benchmark, Figure
 
@@ -53,11 +52,7 @@ class Transactions(Benchmark[Cluster]):
         node.create_topic(topic, PARTITIONS)
         count = self.scale.choose(1_000, 50)
         cpu_s = node.cpu_seconds()
-        line = [sys.executable, "-m", "benchmarks.figures.transactions", node.bootstrap, topic, str(count)]
-        outcome = subprocess.run(line, capture_output=True, text=True, check=False, timeout=1800)
-        if outcome.returncode != 0:
-            raise Failed(f"{' '.join(line)}\n{outcome.stdout}{outcome.stderr}")
-        values: dict[str, float] = json.loads(outcome.stdout.splitlines()[-1])
+        values: dict[str, float] = measure_apart("benchmarks.figures.transactions", node.bootstrap, topic, count)
         values["cpu_ms"] = (node.cpu_seconds() - cpu_s) * 1_000 / (count + WARM_UP)
         node.delete_topic(topic)
         os.sync()
