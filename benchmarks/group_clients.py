@@ -10,6 +10,7 @@ that of KIP-848. Reading is done by ten real ones. Prints one line of JSON.
 
 from __future__ import annotations
 
+import abc
 import argparse
 import asyncio
 import json
@@ -72,7 +73,7 @@ class Link:
         self._writer.close()
 
 
-class Member:
+class Member(abc.ABC):
     """One member; `version` is the generation or epoch of what it has, and `owned` that."""
 
     def __init__(self, group: Group, number: int) -> None:
@@ -92,9 +93,9 @@ class Member:
         finally:
             self.link.close()
 
+    @abc.abstractmethod
     async def take_part(self) -> None:
         """What the protocol asks of it."""
-        raise NotImplementedError
 
     def leave(self) -> None:
         """Go at the next occasion."""

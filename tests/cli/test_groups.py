@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Tidelog
-from tests.support.nodes import TidelogNode
+from tests.support.nodes import TidelogNode, passing_node
 from tidelog.client import Client
 from tidelog.client.groups import commit_offsets, report_positions
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[TidelogNode]:
-    with (
-        tempfile.TemporaryDirectory(prefix="tidelog-") as directory,
-        TidelogNode(Path(directory), properties={"offsets.topic.num.partitions": "1"}) as started,
-    ):
+    with passing_node(TidelogNode, {"offsets.topic.num.partitions": "1"}) as started:
         yield started
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from tests.cli.conftest import Tidelog
 from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.clients.test_bad_input import Raw
-from tests.support.nodes import TidelogNode
+from tests.support.nodes import TidelogNode, passing_node
 from tests.transactions.requests import Requests
 from tidelog.errors import ErrorCode
 
@@ -28,10 +26,7 @@ PROPERTIES = {
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[TidelogNode]:
-    with (
-        tempfile.TemporaryDirectory(prefix="tidelog-") as directory,
-        TidelogNode(Path(directory), properties=PROPERTIES) as started,
-    ):
+    with passing_node(TidelogNode, PROPERTIES) as started:
         yield started
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.clients import confluent
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, passing_node, peer_under_test
 
 TopicMaker = Callable[..., str]
 
@@ -21,14 +18,8 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
     A module may set NODE_PROPERTIES for it.
     """
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
-    properties = getattr(request.module, "NODE_PROPERTIES", {})
-    with (
-        tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory,
-        peer(Path(directory), properties=properties) as started,
-    ):
+    with passing_node(peer_under_test(), getattr(request.module, "NODE_PROPERTIES", {})) as started:
         yield started
-        started.running.require_running()
 
 
 @pytest.fixture

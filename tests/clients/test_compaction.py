@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 import threading
@@ -18,7 +17,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.clients import confluent
 from tests.clients.compacted import WAIT_S, cleaned_to, last_values, read_all, record
 from tests.clients.conftest import TopicMaker
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, peer_under_test
 from tests.support.processes import wait_until
 
 NODE_PROPERTIES = {
@@ -87,7 +86,7 @@ def test_from_delete_to_compact_at_run_time(node: Node, make_topic: TopicMaker) 
 @contextmanager
 def own_node(**properties: str) -> Iterator[Node]:
     """A node of the test's own, to be killed at will."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+    peer = peer_under_test()
     settings = {**NODE_PROPERTIES, **{name.replace("_", "."): value for name, value in properties.items()}}
     with tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory:
         node = peer(Path(directory), properties=settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import time
@@ -16,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartitio
 
 from tests.clients import confluent, samples
 from tests.clients.samples import Record
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, peer_under_test
 from tests.support.processes import wait_until
 
 KILLS = 3
@@ -26,7 +25,7 @@ PARTITIONS = 3
 @contextmanager
 def own_node(**properties: str) -> Iterator[Node]:
     """A node of the test's own, to be killed at will."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+    peer = peer_under_test()
     settings = {name.replace("_", "."): value for name, value in properties.items()}
     with tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory:
         node = peer(Path(directory), properties=settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from tests.clients import confluent
 from tests.clients.samples import Record
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, peer_under_test
 
 LARGEST_FILE_BYTES = 24_000_000
 """Above what Apache Kafka allocates for an index ahead of time."""
@@ -23,7 +22,7 @@ PARTITIONS = 4
 @pytest.fixture
 def two_directories() -> Iterator[Node]:
     """A node with two log directories, and its metadata in a third."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+    peer = peer_under_test()
     with tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory:
         first, second, metadata = (Path(directory) / each for each in ("first", "second", "metadata"))
         node = peer(

@@ -15,7 +15,7 @@ from tests.interop import stock
 from tests.interop import toolbox as toolbox_module
 from tests.interop.stock import Stock
 from tests.interop.toolbox import Toolbox
-from tests.support.nodes import PEERS, KafkaNode, Node, TidelogNode
+from tests.support.nodes import KafkaNode, Node, TidelogNode, peer_under_test
 
 
 @dataclass
@@ -73,7 +73,7 @@ def _fill(peer: type[Node]) -> Iterator[Filled]:
 @pytest.fixture(scope="session")
 def filled() -> Iterator[Filled]:
     """A directory written by the broker under test: Tidelog, unless BROKER_UNDER_TEST says Kafka."""
-    yield from _fill(PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")])
+    yield from _fill(peer_under_test())
 
 
 @pytest.fixture(scope="session")

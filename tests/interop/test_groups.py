@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.interop import toolbox
 from tests.support import java
-from tests.support.nodes import TidelogNode
+from tests.support.nodes import TidelogNode, passing_node
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -24,10 +22,7 @@ TOPIC = "orders"
 @pytest.fixture(scope="module")
 def node() -> Iterator[TidelogNode]:
     properties = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
-    with (
-        tempfile.TemporaryDirectory(prefix="tidelog-") as directory,
-        TidelogNode(Path(directory), properties=properties) as started,
-    ):
+    with passing_node(TidelogNode, properties) as started:
         confluent.create_topic(started, TOPIC, 2)
         for partition in range(2):
             confluent.produce_all(started, TOPIC, [Record(None, b"%d" % n, 1) for n in range(5)], partition=partition)

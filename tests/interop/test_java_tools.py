@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,7 @@ from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.interop import toolbox
 from tests.support import java
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, passing_node, peer_under_test
 
 TOOLS = "org.apache.kafka.tools"
 
@@ -23,10 +21,8 @@ TOOLS = "org.apache.kafka.tools"
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """One node for all tools."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
-    with tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory, peer(Path(directory)) as started:
+    with passing_node(peer_under_test()) as started:
         yield started
-        started.running.require_running()
 
 
 def topics(node: Node, *arguments: str, expect_failure: bool = False) -> str:

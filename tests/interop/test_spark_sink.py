@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.spark.conftest import scratch, spark
 from tests.spark.sink_faults import MOMENTS, one_node, run_with_fault
 from tests.spark.sink_kafka import three_kafka_nodes
 from tests.spark.test_sink import *  # noqa: F403 - the very same tests
-from tests.support.nodes import KafkaNode, Node
+from tests.support.nodes import KafkaNode, Node, passing_node
 
 __all__ = ["make_topic", "scratch", "spark"]
 
@@ -22,10 +21,7 @@ __all__ = ["make_topic", "scratch", "spark"]
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """Apache Kafka."""
-    with (
-        tempfile.TemporaryDirectory(prefix="kafka-") as directory,
-        KafkaNode(Path(directory), properties=test_sink.NODE_PROPERTIES) as started,
-    ):
+    with passing_node(KafkaNode, test_sink.NODE_PROPERTIES) as started:
         yield started
 
 

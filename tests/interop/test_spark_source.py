@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
@@ -34,7 +32,7 @@ from tests.spark.test_source_transactions import (
     test_what_a_reader_is_given_is_what_confluent_is_given,
     written,
 )
-from tests.support.nodes import KafkaNode, Node
+from tests.support.nodes import KafkaNode, Node, passing_node
 from tidelog.client import Client
 from tidelog.client.groups import committed_offsets
 from tidelog.spark.segments import SegmentsReader
@@ -63,7 +61,7 @@ __all__ = [
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """Apache Kafka."""
-    with tempfile.TemporaryDirectory(prefix="kafka-") as directory, KafkaNode(Path(directory)) as started:
+    with passing_node(KafkaNode) as started:
         yield started
 
 

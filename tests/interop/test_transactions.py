@@ -21,7 +21,7 @@ from tests.clients.test_transactions import read_committed
 from tests.cluster.support import cluster_of, create_topic
 from tests.interop.toolbox import Toolbox
 from tests.support import java
-from tests.support.nodes import KafkaNode, Node, TidelogNode
+from tests.support.nodes import KafkaNode, Node, TidelogNode, passing_node
 from tests.transactions.exactly_once import SETTINGS
 from tests.transactions.requests import V1, V2, Requests, Versions
 from tidelog.errors import ErrorCode
@@ -42,10 +42,7 @@ COPIED = 6_000
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[TidelogNode]:
-    with (
-        tempfile.TemporaryDirectory(prefix="tidelog-") as directory,
-        TidelogNode(Path(directory), properties=PROPERTIES) as started,
-    ):
+    with passing_node(TidelogNode, PROPERTIES) as started:
         yield started
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, passing_node, peer_under_test
 
 # As tests/spark has it: these tests start many JVMs, and none of them lives for long.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -24,11 +22,5 @@ def minutes() -> float:
 @pytest.fixture
 def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     """A node of the test's own; a module may set NODE_PROPERTIES for it."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
-    properties = getattr(request.module, "NODE_PROPERTIES", {})
-    with (
-        tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory,
-        peer(Path(directory), properties=properties) as started,
-    ):
+    with passing_node(peer_under_test(), getattr(request.module, "NODE_PROPERTIES", {})) as started:
         yield started
-        started.running.require_running()

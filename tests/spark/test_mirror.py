@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.spark import sink_judge
-from tests.support.nodes import PEERS, Node
+from tests.support.nodes import Node, passing_node, peer_under_test
 from tidelog.client.client import Client
 from tidelog.client.groups import committed_offsets
 from tidelog.errors import ConfigError
@@ -27,8 +25,7 @@ PARTITIONS = 3
 @pytest.fixture(scope="module")
 def target() -> Iterator[Node]:
     """A second cluster of one node."""
-    peer = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
-    with tempfile.TemporaryDirectory(prefix="target-") as directory, peer(Path(directory)) as started:
+    with passing_node(peer_under_test()) as started:
         yield started
 
 

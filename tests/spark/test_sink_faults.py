@@ -13,11 +13,11 @@ from tests.spark import sink_faults
 from tests.spark.sink_faults import Stage, kill_executor, one_node, require_exactly_once, run_with_fault
 from tests.spark.sink_job import counting
 from tests.spark.sink_proxy import END_TXN, PRODUCE, ProxiedClient
-from tests.support.nodes import PEERS
+from tests.support.nodes import peer_under_test
 from tidelog.spark.transactions import BatchWritten
 
 BATCHES = 3
-PEER = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+PEER = peer_under_test()
 
 
 def run_here(spark: SparkSession, stage: Stage, checkpoint: Path) -> list[BatchWritten]:

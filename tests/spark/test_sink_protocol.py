@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.spark.sink_faults import MOMENTS, Stage, one_node, run_with_fault
-from tests.support.nodes import PEERS
+from tests.support.nodes import peer_under_test
 
-PEER = PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+PEER = peer_under_test()
 
 
 @pytest.fixture

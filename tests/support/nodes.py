@@ -12,12 +12,14 @@ import abc
 import os
 import shutil
 import sys
+import tempfile
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 from tests.support import java, probe, processes
 from tests.support.ports import free_ports
@@ -250,3 +252,20 @@ class TidelogNode(Node):
 
 
 PEERS: dict[str, type[Node]] = {"tidelog": TidelogNode, "kafka": KafkaNode}
+AnyNode = TypeVar("AnyNode", bound=Node)
+
+
+def peer_under_test() -> type[Node]:
+    """Tidelog, unless BROKER_UNDER_TEST asks for Apache Kafka."""
+    return PEERS[os.environ.get("BROKER_UNDER_TEST", "tidelog")]
+
+
+@contextmanager
+def passing_node(peer: type[AnyNode], properties: Mapping[str, str] | None = None) -> Iterator[AnyNode]:
+    """A node in a directory that goes with it; it has not ended before."""
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{peer.peer}-") as directory,
+        peer(Path(directory), properties=properties) as started,
+    ):
+        yield started
+        started.running.require_running()
