@@ -148,6 +148,42 @@ def test_a_follower_that_finds_rot_when_it_starts_copies_again() -> None:
     assert stage.log_bytes(2, "events", 0) == stage.log_bytes(1, "events", 0)
 
 
+@pytest.mark.parametrize("returns_first", [1, 2])
+def test_a_killed_replica_that_finds_rot_when_it_starts_does_not_lead_with_what_is_left(returns_first: int) -> None:
+    """Seed 200181: its word that a kill loses nothing counted, and what it had was cut at the rot."""
+    stage = started([1, 2], min_insync_replicas="2")
+    rot(stage, 2, 4)
+    stage.kill(2)
+    assert stage.wait_until(lambda: isr_of(stage) == {1}, 30_000)
+    stage.kill(1)
+    assert stage.wait_until(lambda: stage.partition("events", 0).leader == -1, 30_000)
+    for node_id in (returns_first, 3 - returns_first):
+        stage.start_node(node_id)
+        stage.wait(5_000)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2}, 30_000)
+    assert values(stage, 1) == values(stage, 2) == VALUES
+    assert [one[1] for one in told(stage, "damaged-replica-discarded")] == [2]
+
+
+def test_the_only_copy_is_not_cut_however_often_its_node_starts() -> None:
+    """Neither a kill nor a clean stop makes a damaged log a short one, and what was known of it stays known."""
+    stage = started([1])
+    rot(stage, 1, 4)
+    before = stage.log_bytes(1, "events", 0)
+    disk = stage.cluster.world.hosts[1].disks[0]
+    stage.kill(1)
+    disk.replace("recovery-point-offset-checkpoint", b"0\n1\nevents 0 3\n")
+    for end in (stage.kill, stage.kill, stage.cluster.world.stop):
+        stage.start_node(1)
+        stage.wait(5_000)
+        assert stage.log_bytes(1, "events", 0) == before
+        if end is stage.kill:
+            assert list(stage.cluster.process(1).node.replicas.damaged) == [("events", 0)]
+            assert b"events 0 3\n" in disk.read_file("recovery-point-offset-checkpoint")
+        end(1)
+        assert stage.wait_until(lambda: not stage.cluster.process(1).alive, 20_000)
+
+
 def test_where_the_others_die_meanwhile_the_damaged_one_leads_again() -> None:
     """It gave up, and nobody took over: nothing was thrown away yet, and it has nearly everything."""
     stage = started([1, 2])

@@ -8,7 +8,7 @@ import pytest
 
 from tidelog.effects import Flush
 from tidelog.ledger import compare
-from tidelog.replica.directory import META_PROPERTIES, LogDirectory, MetaProperties
+from tidelog.replica.directory import CLEAN_SHUTDOWN, META_PROPERTIES, LogDirectory, MetaProperties
 from tidelog.replica.former_life import NONE, REGISTERED, FormerLife
 from tidelog.sim.disk import SimulatedDisk
 from tidelog.sim.simulated_stage import SimulatedStage
@@ -91,6 +91,49 @@ def test_a_broker_that_stops_before_it_could_register_keeps_its_word() -> None:
     assert "with all it had" in told
 
 
+@pytest.mark.parametrize("seed", [0, 1, 3, 4, 5])
+def test_what_a_power_loss_tore_is_no_damage_after_a_kill_in_the_middle_of_the_start(seed: int) -> None:
+    """The life that was killed had registered, but had not come to its logs: their torn ends are still there."""
+    stage = SimulatedStage(seed)
+    stage.start(Plan((1,), (9,), QUICK))
+    assert stage.create_topic("events", [[1]], {}) == ""
+    stage.add_producer("p", {"acks": "all"})
+    for number in range(10):
+        stage.send("p", "events", 0, f"M{number}")
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 5000)
+    stage.power_off(1)
+    world = stage.cluster.world
+    world.start(1)
+    node = stage.cluster.process(1).node
+    assert world.run_until(lambda: node.lifecycle.broker_epoch >= 0)
+    assert not node.replicas.is_loaded
+    stage.kill(1)
+    world.start(1)
+    replicas = stage.cluster.process(1).node.replicas
+    assert world.run_until(lambda: replicas.is_loaded, 20_000)
+    assert not replicas.damaged
+
+
+def test_a_stop_before_the_logs_are_opened_says_of_them_what_was_true_before() -> None:
+    """They are not called clean if they were not, and what the checkpoints know is not forgotten."""
+    stage = two_replicas(1)
+    world = stage.cluster.world
+    disk = world.hosts[1].disks[0]
+    stage.power_off(1)
+    known = b"0\n1\nevents 0 10\n"
+    disk.replace("replication-offset-checkpoint", known)
+    for other in (2, 9):
+        world.network.cut(1, other)
+        world.network.cut(other, 1)
+    world.start(1)
+    stage.wait(1_000)
+    assert not stage.cluster.process(1).node.replicas.is_loaded
+    world.stop(1)
+    assert stage.wait_until(lambda: not stage.cluster.process(1).alive, 20_000)
+    assert not disk.exists(CLEAN_SHUTDOWN)
+    assert disk.read_file("replication-offset-checkpoint") == known
+
+
 # --- the mark itself ---
 
 
@@ -105,10 +148,12 @@ def directories(count: int = 1) -> list[LogDirectory]:
     return made
 
 
-def registered(places: list[LogDirectory], epoch: int, boot_id: str | None = "boot 1") -> None:
+def registered(
+    places: list[LogDirectory], epoch: int, boot_id: str | None = "boot 1", *, logs_opened: bool = True
+) -> None:
     life = FormerLife(places, boot_id)
     for one in places:
-        life.note(one, epoch)
+        life.note(one, epoch, logs_opened=logs_opened)
 
 
 def test_the_epoch_is_named_in_the_same_boot_only() -> None:
@@ -118,6 +163,19 @@ def test_the_epoch_is_named_in_the_same_boot_only() -> None:
     assert FormerLife(places, "boot 1").broker_epoch == 7
     assert FormerLife(places, "boot 2").broker_epoch == NONE
     assert FormerLife(places, None).broker_epoch == NONE
+
+
+def test_nothing_is_lost_by_a_life_that_had_opened_its_logs_or_had_them_from_one_that_had() -> None:
+    places = directories(2)
+    registered(places, 7, logs_opened=False)
+    assert not FormerLife(places, "boot 1").lost_nothing
+    registered(places, 8)
+    assert FormerLife(places, "boot 1").lost_nothing
+    assert not FormerLife(places, "boot 2").lost_nothing
+    registered(places, 9, logs_opened=False)
+    assert FormerLife(places, "boot 1").lost_nothing
+    registered(places[1:], 9, "boot 2", logs_opened=False)
+    assert not FormerLife(places, "boot 1").lost_nothing
 
 
 def test_where_the_boot_is_unknown_nothing_is_noted() -> None:

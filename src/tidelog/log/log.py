@@ -41,10 +41,14 @@ class Log(LogFiles):
         recovery_point: int,
         log_start_offset: int,
         clean: bool,
+        is_whole: bool = False,
         now_ms: int,
         producer_expiry_ms: int,
     ) -> Log:
-        """Open the log in a directory, or begin one there; `tidelog.log.recovery` says what an unclean stop costs."""
+        """Open the log in a directory, or begin one there; `tidelog.log.recovery` says what an unclean stop costs.
+
+        `is_whole` where nothing that was ever appended can be missing: what is then is damage, a CorruptionError.
+        """
         from tidelog.log.recovery import open_log
 
         return open_log(
@@ -54,6 +58,7 @@ class Log(LogFiles):
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             clean=clean,
+            is_whole=is_whole,
             now_ms=now_ms,
             producer_expiry_ms=producer_expiry_ms,
         )

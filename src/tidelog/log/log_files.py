@@ -375,10 +375,6 @@ class LogFiles:
             unflushed = self._segments.starting_with(self.recovery_point)
         return self._flushes.begin(unflushed, self.log_end_offset)
 
-    def wrote_small_file(self, name: str) -> None:
-        """A file beside the segments was replaced, and is to be durable with the next records that are."""
-        self._flushes.wrote_small_file(f"{self.directory}/{name}")
-
     def files_of_cut(self) -> tuple[list[File], list[str]]:
         """What must reach the medium so that no power loss brings back what was cut: where the log ends now, and which
         files there are.

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from tidelog.config import TopicConfig
 
 
+LENGTH_START, LENGTH_END = 8, 12
+"""Where a batch has its length, which counts what comes after it."""
+
+
 class Recovered:
     """What an unclean stop cost."""
 
@@ -60,6 +64,7 @@ def open_log(
     recovery_point: int,
     log_start_offset: int,
     clean: bool,
+    is_whole: bool,
     now_ms: int,
     producer_expiry_ms: int,
 ) -> Log:
@@ -80,7 +85,7 @@ def open_log(
         for base_offset, has_txn_index in found.segments
     )
     opening = _Opening(storage, directory, config, segments, found.snapshot_offsets, now_ms, producer_expiry_ms)
-    return opening.open(recovery_point, log_start_offset, clean)
+    return opening.open(recovery_point, log_start_offset, clean, is_whole)
 
 
 class _Opening:
@@ -107,7 +112,7 @@ class _Opening:
         self.flushes = FlushState(storage, directory, 0, is_new=self.is_new)
         self.epoch_path = f"{directory}/{names.EPOCH_CHECKPOINT}"
 
-    def open(self, recovery_point: int, log_start_offset: int, clean: bool) -> Log:
+    def open(self, recovery_point: int, log_start_offset: int, clean: bool, is_whole: bool) -> Log:
         recovered: Recovered | None = None
         history: EpochHistory | None = None
         stored_epochs = b""
@@ -120,7 +125,7 @@ class _Opening:
                 stored_epochs = history.to_bytes()
             clean_end = self._end_after_clean_stop() if clean else None
             if clean_end is None:
-                recovered = self._recover(recovery_point, log_start_offset, history)
+                recovered = self._recover(recovery_point, log_start_offset, history, is_whole)
                 end_offset = recovered.log_end_offset
                 self.flushes.recovery_point = min(recovery_point, end_offset)
             else:
@@ -213,7 +218,7 @@ class _Opening:
 
     # --- after an unclean stop ---
 
-    def _recover(self, recovery_point: int, log_start_offset: int, history: EpochHistory) -> Recovered:
+    def _recover(self, recovery_point: int, log_start_offset: int, history: EpochHistory, is_whole: bool) -> Recovered:
         recovered = Recovered()
         segments = self.segments
         while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
@@ -234,11 +239,17 @@ class _Opening:
             recovered.scanned_bytes += valid_bytes
             index += 1
             following = segments[index] if index < len(segments) else None
-            goes_on = following is not None and self._may_follow(following, expected, valid_bytes == segment.size)
+            goes_on = following is not None and self._may_follow(
+                following, expected, valid_bytes == segment.size, is_whole
+            )
+            # Where it is damage, nothing was changed but indexes, which can be made anew.
             if following is not None and not goes_on and max(expected, log_start_offset) < recovery_point:
-                # Nothing of it was changed but its indexes, which can be made anew.
                 raise CorruptionError(
                     f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which was flushed"
+                )
+            if is_whole and not goes_on and not _may_end(segment, valid_bytes, following):
+                raise CorruptionError(
+                    f"{segment.file.path} is damaged at {valid_bytes}, offset {expected}, which no stop has torn"
                 )
             if valid_bytes < segment.size:
                 recovered.truncated_bytes += segment.size - valid_bytes
@@ -303,13 +314,14 @@ class _Opening:
             valid_bytes = position + header.size
         return expected, valid_bytes
 
-    def _may_follow(self, segment: Segment, expected: int, is_whole: bool) -> bool:
+    def _may_follow(self, segment: Segment, expected: int, is_read_whole: bool, is_whole: bool) -> bool:
         """Whether a segment goes on where the one before ends: all of its records are there.
 
-        What is behind them then had been cut before. Only compaction leaves gaps; any other is lost records.
+        What is behind them then had been cut before. Only compaction leaves gaps, and they stay when the topic is no
+        longer compacted; where records may be missing, any other gap is taken for those.
         """
         return segment.base_offset == expected or (
-            is_whole and segment.base_offset > expected and self.config.is_compacted
+            is_read_whole and segment.base_offset > expected and (is_whole or self.config.is_compacted)
         )
 
     @staticmethod
@@ -320,3 +332,11 @@ class _Opening:
             raise CorruptionError(
                 f"{segment.file.path} ends at offset {end_offset}, the next segment begins at {next_base_offset}"
             )
+
+
+def _may_end(segment: Segment, position: int, following: Segment | None) -> bool:
+    """Whether a log from which nothing is missing may end here: there is no more, or a batch that is half written."""
+    rest = segment.size - position
+    if following is not None or rest <= LENGTH_END:
+        return following is None
+    return LENGTH_END + int.from_bytes(segment.file.read(position + LENGTH_START, LENGTH_END - LENGTH_START)) > rest

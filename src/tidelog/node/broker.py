@@ -47,7 +47,6 @@ class Broker:
         """What is in force now: the same with the cluster's and this broker's run-time settings over it."""
         self._inter_broker_listener = config.inter_broker_listener
         self.replicas = replicas
-        self.loaded = False
         self._outbox = outbox
         self._image = image
         self._broker_epoch = broker_epoch
@@ -123,7 +122,7 @@ class Broker:
             for index, partition in topic.partitions.items():
                 self._follow(topic, index, partition)
         Housekeeping(self.replicas).start()
-        self.loaded = True
+        self.replicas.is_loaded = True
 
     def apply(self, delta: ImageDelta) -> None:
         """Act on a committed change."""

@@ -82,6 +82,7 @@ class Node:
         self.replicas = Replicas(
             config.node_id, config, hosting, self.outbox, self._directory_failed, self._is_isr_eligible
         )
+        self.replicas.lost_nothing = self.former_life.lost_nothing
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.outbox.chance)
         self.parked_fetches: dict[int, dict[Any, None]] = {}
         """Fetches that wait for bytes, by connection."""
@@ -376,7 +377,7 @@ class Node:
     def _note_registered(self, broker_epoch: int) -> None:
         for directory in self.replicas.directories:
             try:
-                self.former_life.note(directory, broker_epoch)
+                self.former_life.note(directory, broker_epoch, logs_opened=self.replicas.is_loaded)
             except StorageError as error:
                 self.replicas.storage_failed(directory.storage, error)
 
@@ -384,13 +385,15 @@ class Node:
         """Whether the metadata has this broker's registration; opens the replicas the first time it does."""
         if broker_epoch < 0 or self.cluster.image_offset < broker_epoch:
             return False
-        if not self.broker.loaded:
+        if not self.replicas.is_loaded:
             self.broker.load()
+            if not self.former_life.lost_nothing:
+                self._note_registered(broker_epoch)  # from here on whatever is missing would be
         return True
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         self.group_topics.note(delta)
-        if self.broker.loaded:
+        if self.replicas.is_loaded:
             self.broker.apply(delta)
             if delta.topics_deleted:
                 self.groups.topics_deleted(topic.name for topic in delta.topics_deleted.values())

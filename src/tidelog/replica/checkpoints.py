@@ -44,6 +44,6 @@ def _write(replicas: Replicas, name: str, offset_of: Callable[[Partition], int |
     for directory in replicas.directories:
         if directory.online:
             try:
-                directory.write_checkpoint(name, replicas.offsets_in(directory, offset_of))
+                directory.write_checkpoint(name, replicas.offsets_in(directory, name, offset_of))
             except StorageError as error:
                 replicas.storage_failed(directory.storage, error)

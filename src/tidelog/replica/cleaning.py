@@ -228,7 +228,7 @@ class Cleaner:
     def write_checkpoint(self, directory: LogDirectory) -> None:
         """Write `cleaner-offset-checkpoint` for the replicas that are in a directory."""
         offsets = self._replicas.offsets_in(
-            directory, lambda one: directory.cleaner_offsets.get((one.topic, one.index))
+            directory, CLEANER_OFFSETS, lambda one: directory.cleaner_offsets.get((one.topic, one.index))
         )
         directory.write_checkpoint(CLEANER_OFFSETS, offsets)
 

@@ -107,7 +107,7 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
         else:
             then()
 
-    offsets = replicas.offsets_in(directory, lambda one: one.log.recovery_point)
+    offsets = replicas.offsets_in(directory, RECOVERY_POINTS, lambda one: one.log.recovery_point)
     replacements = [directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
     key = (partition.topic, partition.index)
     if directory.cleaner_offsets.get(key, 0) > partition.log.log_end_offset:  # what comes there is not compacted

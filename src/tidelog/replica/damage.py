@@ -109,7 +109,7 @@ class DamagedReplicas:
                 return True
             return False
         if partition is None:
-            if leader == node_id and len(isr) > 1:
+            if {*isr, *elr} - {node_id}:  # others may lead, if they are let
                 self._assign(topic_id, index, LOST_DIRECTORY)
             return False
         if leader < 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tidelog.errors import DirectoryError, StorageError
 from tidelog.log import checkpoints
-from tidelog.log.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from tidelog.log.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from tidelog.storage import Storage
 from tidelog.wire.uuids import from_text, to_text
 
@@ -68,7 +68,7 @@ class LogDirectory:
         self.recovery_points: dict[TopicPartition, int] = checkpoints.read(storage, RECOVERY_POINTS)
         self.log_starts: dict[TopicPartition, int] = checkpoints.read(storage, LOG_STARTS)
         self.high_watermarks: dict[TopicPartition, int] = checkpoints.read(storage, HIGH_WATERMARKS)
-        self.cleaner_offsets: dict[TopicPartition, int] = checkpoints.read(storage, checkpoints.CLEANER_OFFSETS)
+        self.cleaner_offsets: dict[TopicPartition, int] = checkpoints.read(storage, CLEANER_OFFSETS)
         """Up to where each log is compacted; kept up to date, unlike the others, which are of the last life."""
         self.stopped_cleanly, self.last_broker_epoch = _read_clean_shutdown(storage)
         self._written: dict[str, dict[TopicPartition, int]] = {}
@@ -99,6 +99,15 @@ class LogDirectory:
         self.storage.replace(name, checkpoints.to_bytes(offsets))
         self._written[name] = offsets
 
+    def former(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint as the last life left it: what is known of logs that this one could not open."""
+        return {
+            RECOVERY_POINTS: self.recovery_points,
+            LOG_STARTS: self.log_starts,
+            HIGH_WATERMARKS: self.high_watermarks,
+            CLEANER_OFFSETS: self.cleaner_offsets,
+        }[name]
+
     def forget(self, key: TopicPartition) -> None:
         """A log is gone: what was said of it is not said of one of the same name that comes later."""
         for known in (self.recovery_points, self.log_starts, self.high_watermarks):
@@ -108,7 +117,7 @@ class LogDirectory:
     def forget_cleaner_offset(self, key: TopicPartition) -> None:
         """A log is gone: one of the same name that comes later is not compacted at all."""
         if self.cleaner_offsets.pop(key, None) is not None:
-            self.write_checkpoint(checkpoints.CLEANER_OFFSETS, dict(self.cleaner_offsets))
+            self.write_checkpoint(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def durable_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> tuple[str, bytes]:
         """The same as a replacement of a flush, for whoever must know that it is on the medium."""

@@ -10,6 +10,10 @@ that was ever acknowledged in that epoch is there; a batch that was half written
     the machine was down, or nobody knows   none
     a directory failed, is new or differs   none: all directories must name one epoch
 
+A broker that vouches for itself may find otherwise: a log that does not end where the former life left it is damaged
+(`lost_nothing`). That is known of logs that the former life had opened, and proven where the one before it was torn; a
+life that was killed before it came to that says so in its file.
+
 The file is written when the controller has given an epoch and before the broker uses it. It needs no flush: whatever a
 power loss makes of it, it names a boot that is over. An older one names an epoch that the controller has replaced.
 """
@@ -34,22 +38,26 @@ class FormerLife:
         self._directories = directories
         self._boot_id = boot_id
         """None where the system does not tell: then only a clean stop counts."""
-        epochs = {self._epoch_of(one) for one in directories}
+        said = [self._said_of(one) for one in directories]
+        epochs = {epoch for epoch, _ in said}
         self.broker_epoch = epochs.pop() if len(epochs) == 1 else NONE
+        self.lost_nothing = self.broker_epoch != NONE and all(were_opened for _, were_opened in said)
+        """Whatever is missing in its logs is damage: it had opened them, or had them from one that lost nothing."""
 
-    def _epoch_of(self, directory: LogDirectory) -> int:
+    def _said_of(self, directory: LogDirectory) -> tuple[int, bool]:
+        """The epoch that a directory may be vouched for in, and whether its logs were opened in it."""
         if directory.stopped_cleanly and directory.last_broker_epoch >= 0:
-            return directory.last_broker_epoch
+            return directory.last_broker_epoch, True
         if self._boot_id is None:
-            return NONE
+            return NONE, False
         try:
             mark = json.loads(directory.storage.read_file(REGISTERED))
             same = (mark["bootId"], mark["directoryId"]) == (self._boot_id, to_text(directory.directory_id))
-            return int(mark["brokerEpoch"]) if same else NONE
+            return (int(mark["brokerEpoch"]), bool(mark["logsOpened"])) if same else (NONE, False)
         except (FileNotFoundError, StorageError, ValueError, KeyError, TypeError):
-            return NONE
+            return NONE, False
 
-    def note(self, directory: LogDirectory, broker_epoch: int) -> None:
+    def note(self, directory: LogDirectory, broker_epoch: int, *, logs_opened: bool) -> None:
         """The controller has given an epoch: the next life may name it, should this one be killed."""
         if self._boot_id is None or not directory.online:
             return
@@ -58,6 +66,7 @@ class FormerLife:
             "brokerEpoch": broker_epoch,
             "bootId": self._boot_id,
             "directoryId": to_text(directory.directory_id),
+            "logsOpened": logs_opened or self.lost_nothing,
         }
         directory.storage.replace(REGISTERED, json.dumps(mark, separators=(",", ":")).encode())
 

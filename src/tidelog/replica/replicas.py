@@ -36,8 +36,12 @@ class Replicas:
         self.surroundings = Surroundings(outbox, config, is_eligible)
         self.directories = list(directories)
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.is_loaded = False
+        """Every replica of this broker was opened, or found to be damaged, in this life."""
+        self.lost_nothing = False
+        """The former life is vouched for: what is missing in a log that it left is damage. Set before any is opened."""
         self.damaged: dict[TopicPartition, str] = {}
-        """Replicas whose flushed records are not what was written, with where: not opened, not served."""
+        """Replicas whose records are not what was written, with where: not opened, not served."""
         self.on_damage: Callable[[Partition, str], None] = lambda _partition, _reason: None
         """Called with a replica in whose log rot was found, and where; the broker connects it."""
         self.copied_anew: set[Partition] = set()
@@ -198,11 +202,10 @@ class Replicas:
             recovery_point=directory.recovery_points.get(key, 0),
             log_start_offset=directory.log_starts.get(key, 0),
             clean=directory.stopped_cleanly or is_new,
+            is_whole=self.lost_nothing,
             now_ms=self.outbox.now_ms,
             producer_expiry_ms=self.config.producer_id_expiration_ms,
         )
-        if is_new or not directory.stopped_cleanly:
-            log.wrote_small_file(names.PARTITION_METADATA)
         recovered = log.recovered
         if recovered is not None and (recovered.truncated_bytes or recovered.removed_segments):
             self.outbox.tell(
@@ -295,10 +298,11 @@ class Replicas:
         self._directory_failed(directory)
 
     def offsets_in(
-        self, directory: LogDirectory, offset_of: Callable[[Partition], int | None]
+        self, directory: LogDirectory, checkpoint: str, offset_of: Callable[[Partition], int | None]
     ) -> dict[TopicPartition, int]:
-        """An offset of every replica in a directory, for its checkpoints."""
-        offsets: dict[TopicPartition, int] = {}
+        """What a checkpoint of a directory is to say: an offset of every replica, the old one where it is damaged."""
+        former = directory.former(checkpoint)
+        offsets = {key: former[key] for key in self.damaged if key in former}
         for key, partition in self.partitions.items():
             if partition.directory_id == directory.directory_id and partition.role is not Role.OFFLINE:
                 offset = offset_of(partition)
@@ -374,9 +378,12 @@ class Replicas:
         one_done()
 
     def _finish_stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
-        checkpoints.write_all(self)
-        online = [one for one in self.directories if one.online]
-        remaining = len(online)
+        marked_now = [one for one in self.directories if one.online]
+        if self.is_loaded:
+            checkpoints.write_all(self)
+        else:  # what was not even opened is as the former life left it, cleanly or not
+            marked_now = [one for one in marked_now if one.stopped_cleanly]
+        remaining = len(marked_now)
 
         def marked(_error: str | None) -> None:
             nonlocal remaining
@@ -384,10 +391,10 @@ class Replicas:
             if remaining == 0:
                 then()
 
-        for directory in online:
+        for directory in marked_now:
             mark = directory.mark_clean_shutdown(broker_epoch)
             self.outbox.flush(directory.storage, marked, replacements=[mark], directories=[""])
-        if not online:
+        if not marked_now:
             then()
 
 
