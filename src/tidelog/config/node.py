@@ -37,10 +37,6 @@ class NodeConfig(NodeSettings):
         config.check()
         return config
 
-    def replace(self, **changes: Any) -> NodeConfig:
-        """The same settings but for `changes`, by attribute; not checked."""
-        return type(self)(**{**self.__dict__, **changes})
-
     def with_dynamic(self, overrides: Mapping[str, str]) -> NodeConfig:
         """These settings with run-time changes over them; unknown or unchangeable ones are refused by name."""
         if not overrides:

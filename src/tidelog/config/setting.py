@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar, dataclass_transform
 
 from tidelog.errors import ConfigError
 
@@ -290,6 +290,10 @@ class SettingsBase:
             f"{name}={value!r}" for name, value in self.__dict__.items() if value != getattr(type(self), name)
         )
         return f"{type(self).__name__}({given})"
+
+    def replace(self, **changes: Any) -> Self:
+        """The same settings but for `changes`, by attribute; not checked."""
+        return type(self)(**{**self.__dict__, **changes})
 
     def text(self, name: str) -> str | None:
         """The value of a setting by Kafka's name, as text; None when it is not set."""

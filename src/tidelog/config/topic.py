@@ -234,10 +234,6 @@ class TopicConfig(SettingsBase):
             values["segment_bytes"] = values["internal_segment_bytes"]
         return cls(**values)
 
-    def replace(self, **changes: Any) -> TopicConfig:
-        """The same settings but for `changes`, by attribute; not checked."""
-        return type(self)(**{**self.__dict__, **changes})
-
     @property
     def is_compacted(self) -> bool:
         """Whether records are compacted by key, so that each must have one."""
