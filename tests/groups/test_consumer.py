@@ -14,6 +14,11 @@ from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
+from tidelog.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 
 @pytest.fixture
@@ -190,6 +195,29 @@ def test_a_group_survives_a_kill_of_its_coordinator(node: GroupNode) -> None:
     assert group_of(node).state is State.STABLE
     node.pass_ms(11_000)
     assert members[0].code() is ErrorCode.UNKNOWN_MEMBER_ID, "sessions run on the new coordinator too"
+
+
+def test_a_member_is_told_to_be_removed_when_the_log_has_taken_it(node: GroupNode) -> None:
+    """Seed 200075: while a log took nothing, members went away every second, and were still there."""
+
+    def limit_batches(most_bytes: int) -> None:
+        limit = AlterableConfig(name="max.message.bytes", value=str(most_bytes))
+        resource = AlterConfigsResource(resource_type=2, resource_name="__consumer_offsets", configs=[limit])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        assert node.ask(1, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code == 0
+
+    def removed() -> list[object]:
+        return [effect.fields["member"] for _, _, effect in node.world.told if effect.kind == "group-member-removed"]
+
+    beat_until_settled([ConsumerMember(node, "a")], 2)
+    limit_batches(1)
+    node.pass_ms(15_000)
+    assert group_of(node).members
+    assert not removed()
+    limit_batches(1_000_000)
+    node.pass_ms(2_000)
+    assert not group_of(node).members
+    assert removed() == ["a"]
 
 
 def test_a_static_member_keeps_its_place_while_it_is_away(node: GroupNode) -> None:

@@ -79,11 +79,12 @@ def watch_revocation(state: GroupsState, group: ConsumerGroup, member: ConsumerM
 
 def expire(state: GroupsState, group: ConsumerGroup, member_id: str, reason: str, again: Callable[[], None]) -> None:
     """Take a member out that time has caught up with; `again` where the log did not take it."""
-    state.outbox.tell("group-member-removed", "debug", group=group.group_id, member=member_id, reason=reason)
     try:
         remove(state, group, [member_id], lambda _code: None)
     except KafkaError:
         again()
+        return
+    state.outbox.tell("group-member-removed", "debug", group=group.group_id, member=member_id, reason=reason)
 
 
 def remove(state: GroupsState, group: ConsumerGroup, member_ids: Sequence[str], answer: Answer) -> None:
