@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidelog.sim import mutants
 from tidelog.sim.checkers import ALL
 from tidelog.sim.committing import GroupNotes
+from tidelog.sim.members import Member
 from tidelog.sim.mutants.coordination_workloads import sleepy_members
+from tidelog.sim.scripted import Script
 from tidelog.sim.sharing import COOPERATIVE, RANGE, share, subscription_of
 from tidelog.sim.swarm import _Run
-from tidelog.sim.work_shape import CLASSIC, CONSUMER, MemberShape
+from tidelog.sim.work_shape import CLASSIC, CONSUMER, LEDGER, MemberShape
+from tidelog.wire.api_table import ApiKey
 
 
 def members(seed: int) -> tuple[MemberShape, ...]:
@@ -40,6 +45,34 @@ def test_members_share_the_partitions_and_take_over_from_each_other(protocol: st
     static = next(one for one in run._work.members if one.shape.is_static)
     assert static._lives >= 2
     assert static.name in {who for notes in run._work.groups.values() for who in notes.owners.values()}
+
+
+def test_a_member_commits_again_what_it_finds_committed_and_nobody_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 200075: the last commit was stored, its answers were lost, and whoever took over had nothing left to commit:
+    the group was where it should be, and nobody had ever heard so.
+    """
+    seed = next(one for one in range(300_000, 300_500) if {shape.protocol for shape in members(one)} == {CONSUMER})
+    run = _Run(sleepy_members(seed), ALL)
+    unheard: dict[int, tuple[str, int]] = {}
+    asking = Member.asking
+
+    def losing(self: Member, node_id: int, api_key: int, version: int, body: Any, *more: Any, **others: Any) -> Script:
+        """Of each partition, the one who first commits its end hears nothing of its commits while it lives."""
+        answer = yield from asking(self, node_id, api_key, version, body, *more, **others)
+        if api_key != ApiKey.OFFSET_COMMIT or not self.is_ending:
+            return answer
+        assert run._work is not None
+        partition = body.topics[0].partitions[0]
+        index, offset = partition.partition_index, partition.committed_offset
+        is_last = all(one.is_done for one in run._work.transactors) and offset == run._work._end(LEDGER, index)
+        who = (self.name, self._lives)
+        if is_last and answer is not None and not answer.topics[0].partitions[0].error_code:
+            unheard.setdefault(index, who)
+        return None if who in unheard.values() else answer
+
+    monkeypatch.setattr(Member, "asking", losing)
+    assert not run.play().finding
+    assert unheard
 
 
 @pytest.mark.parametrize(

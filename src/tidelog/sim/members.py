@@ -181,7 +181,9 @@ class Member(Committer):
             offset = yield from self.finding(self.notes, index, *who)
             if offset is None:
                 return False
-            self._positions[index] = self._committed[index] = max(0, offset)
+            self._positions[index] = max(0, offset)
+            # Whoever committed it may never have been told so: then it is committed once more, until somebody is.
+            self._committed[index] = min(max(0, offset), self.notes.acknowledged.get(index, 0))
         return True
 
     # --- the classic protocol ---
