@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 
@@ -70,3 +71,24 @@ def test_several_are_told_in_one_wait(poller: Poller, ends: tuple[socket.socket,
     here.send(b"x")
     assert len(found(poller)) == 2
     assert heard == {"here": WRITE, "there": READ | WRITE}
+
+
+def test_an_error_alone_wakes_whoever_waits_for_anything(poller: Poller) -> None:
+    """The end of a pipe is neither bytes to read nor room to write."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.write(writer, bytes(1 << 20))
+    poller.register(writer, WRITE, lambda _events: None)
+    assert found(poller) == [], "it is full"
+    os.close(reader)
+    (events,) = found(poller)
+    assert events & WRITE
+    poller.unregister(writer)
+    os.close(writer)
+    reader, writer = os.pipe()
+    poller.register(reader, READ, lambda _events: None)
+    os.close(writer)
+    (events,) = found(poller)
+    assert events & READ
+    poller.unregister(reader)
+    os.close(reader)

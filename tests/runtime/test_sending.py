@@ -82,6 +82,15 @@ def test_mixed_parts_arrive_in_order(
     assert sender.queued_bytes == 0
 
 
+def test_one_part_alone_arrives_whole(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    sender = Sender(pair[0])
+    sender.add([PATTERN * 20])
+    assert pump(sender, pair[1], len(PATTERN) * 20) == PATTERN * 20
+    assert sender.queued_bytes == 0
+
+
 def test_a_slice_of_a_simulated_file_can_be_sent(pair: tuple[socket.socket, socket.socket]) -> None:
     file = SimulatedDisk().open("a.log", create=True)
     file.append(PATTERN * 4)
