@@ -79,7 +79,7 @@ def test_a_kafka_properties_file_works_as_it_is() -> None:
     assert config.log_dirs == ("kraft-combined-logs",)
     assert config.offsets_topic_replication_factor == 1
     assert config.advertised_addresses == (Listener("PLAINTEXT", "localhost", 9092),)
-    assert config.controller_addresses == (Listener("CONTROLLER", "", 9093),)
+    assert config.controller_addresses == (Listener("CONTROLLER", "localhost", 9093),)
     assert config.quorum_bootstrap_addresses == (("localhost", 9093),)
     assert config.metadata_directory == "kraft-combined-logs"
     assert config.is_broker

@@ -15,6 +15,7 @@ import pytest
 from tests.runtime.scripted import Client, Running, running
 from tidelog.errors import DirectoryError
 from tidelog.runtime.files import DirectoryStorage
+from tidelog.runtime.resolver import told_host
 
 PROGRAM = """
 import sys
@@ -84,6 +85,20 @@ def test_a_setting_to_be_careful_with_is_warned_about(tmp_path: Path) -> None:
         assert line["reason"] == "it has no effect: the system sizes the buffers of sockets"
     with running(tmp_path / "usual") as node:
         assert node.log_lines("caution") == []
+
+
+def test_other_nodes_are_told_a_host_that_they_can_reach(tmp_path: Path) -> None:
+    """A quorum whose voters tell each other of an empty host never has a leader."""
+    with running(
+        tmp_path,
+        listeners=("PLAINTEXT://127.0.0.1:0", "ANYWHERE://:0", "NAMED://127.0.0.1:0"),
+        advertised_listeners=("PLAINTEXT://127.0.0.1:0", "NAMED://outside:99"),
+        controller_listener_names=("ANYWHERE", "NAMED"),
+    ) as node:
+        told = {entry.name: (entry.host, entry.port) for entry in node.node.config.controller_addresses}
+        assert told == {"ANYWHERE": (told_host(""), node.ports["ANYWHERE"]), "NAMED": ("outside", 99)}
+        assert [entry.name for entry in node.node.config.advertised_addresses] == ["PLAINTEXT"]
+    assert told_host("::") == told_host("0.0.0.0") == told_host("") not in ("", "::", "0.0.0.0")
 
 
 def test_a_second_signal_ends_it_on_the_spot(tmp_path: Path) -> None:

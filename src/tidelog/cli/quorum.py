@@ -96,8 +96,8 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _add(arguments: argparse.Namespace) -> int:
     from tidelog.client.cluster_admin import add_voter
-    from tidelog.runtime.cluster_plan import HOST
     from tidelog.runtime.formatting import read_meta_properties
+    from tidelog.runtime.resolver import told_host
 
     config = load_config(arguments.config)
     if not config.is_controller:
@@ -105,7 +105,7 @@ def _add(arguments: argparse.Namespace) -> int:
     meta = read_meta_properties(config.metadata_directory)
     if meta is None:
         raise DirectoryError(f"{config.metadata_directory} is not formatted")
-    listeners = [(entry.name, entry.host or HOST, entry.port) for entry in config.controller_addresses]
+    listeners = [(entry.name, told_host(entry.host), entry.port) for entry in config.controller_addresses]
     with connect(arguments) as client:
         add_voter(client, meta.cluster_id, config.node_id, meta.directory_id, listeners)
     return _say("added", config.node_id, meta.directory_id, arguments)

@@ -78,8 +78,13 @@ class NodeConfig(NodeSettings):
 
     @property
     def controller_addresses(self) -> tuple[Listener, ...]:
-        """The addresses to listen on for the quorum and the controller."""
-        return tuple(entry for entry in self.listener_addresses if entry.name in self.controller_listener_set)
+        """What other nodes are told of the controller's listeners: as advertised.listeners has them, else as they are.
+
+        An empty host is filled in as in `advertised_addresses`.
+        """
+        told = {entry.name: entry for entry in parse_listeners("advertised.listeners", self.advertised_listeners or ())}
+        names = self.controller_listener_set
+        return tuple(told.get(entry.name, entry) for entry in self.listener_addresses if entry.name in names)
 
     @property
     def advertised_addresses(self) -> tuple[Listener, ...]:

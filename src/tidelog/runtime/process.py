@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -28,6 +27,7 @@ from tidelog.runtime.host import Host, NodeDoor
 from tidelog.runtime.logging import EventLog
 from tidelog.runtime.loop import Loop
 from tidelog.runtime.peers import PeerSettings
+from tidelog.runtime.resolver import told_host
 from tidelog.runtime.server import Limits, Server
 from tidelog.storage import Storage
 
@@ -114,23 +114,13 @@ def _listen(config: NodeConfig, server: Server, log: EventLog) -> NodeConfig:
     for listener in bound.values():
         log.info("listening", listener=listener.name, host=listener.host, port=listener.port)
     advertised = [
-        entry._replace(host=entry.host or _host_name(), port=entry.port or bound[entry.name].port)
-        for entry in config.advertised_addresses
+        entry._replace(host=told_host(entry.host), port=entry.port or bound[entry.name].port)
+        for entry in (*config.advertised_addresses, *config.controller_addresses)
     ]
     return config.replace(
         listeners=tuple(str(entry._replace(port=bound[entry.name].port)) for entry in config.listener_addresses),
         advertised_listeners=tuple(str(entry) for entry in advertised) if advertised else None,
     )
-
-
-def _host_name() -> str:
-    """What clients are told where no host was given: this machine's name, as in Kafka, unless it leads nowhere."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name.encode("ascii"), None)
-    except (OSError, UnicodeError):
-        return "localhost"
-    return name
 
 
 def _peer_settings(config: NodeConfig) -> PeerSettings:

@@ -14,6 +14,20 @@ Resolved = Callable[[Address | None, str], None]
 """Called with an address, or with None and why there is none."""
 
 
+def told_host(host: str) -> str:
+    """What others are told of a listener: where it is every interface this machine's name, as in Kafka, unless that
+    leads nowhere.
+    """
+    if host not in ("", "0.0.0.0", "::"):  # noqa: S104 - nothing is opened here
+        return host
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name.encode("ascii"), None)
+    except (OSError, UnicodeError):
+        return "localhost"
+    return name
+
+
 class Resolver:
     """Answers on the loop's thread, from `collect`, or at once."""
 
