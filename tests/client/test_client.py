@@ -14,6 +14,7 @@ from tidelog.client import EARLIEST, LATEST, Client, list_offsets
 from tidelog.client import client as client_module
 from tidelog.client.client import parse_bootstrap
 from tidelog.client.cluster_admin import list_brokers
+from tidelog.client.connection import address_text
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.wire.apis import ApiKey, api_versions
 from tidelog.wire.messages.describe_cluster import DescribeClusterResponse
@@ -47,6 +48,14 @@ def test_the_first_broker_that_answers_is_enough() -> None:
     nobody = free_ports(1)[0]
     with running() as cluster, Client(f"127.0.0.1:{nobody},{cluster.bootstrap}") as client:
         assert client.refresh().brokers.keys() == {1}
+
+
+def test_an_address_is_told_as_it_can_be_given() -> None:
+    for text in ("127.0.0.1:9092", "[::1]:9092", "broker:9092"):
+        assert address_text(*parse_bootstrap(text)[0]) == text
+    port = free_ports(1)[0]
+    with Client(f"[::1]:{port}") as client, pytest.raises(KafkaError, match=rf"\[::1\]:{port}: "):
+        client.refresh()
 
 
 def test_when_nobody_is_there_it_says_so_at_once() -> None:

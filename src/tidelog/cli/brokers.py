@@ -33,6 +33,7 @@ def configure(parser: Parser) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     from tidelog.client.cluster_admin import list_brokers
+    from tidelog.client.connection import address_text
     from tidelog.client.query import NodeQueries
 
     with connect(arguments) as client:
@@ -65,7 +66,8 @@ def _list(arguments: argparse.Namespace) -> int:
     else:
         headings = ["broker", "address", "rack", "fenced", "state", "epoch", "quorum role", "why"]
         rows = [
-            [one["broker"], f"{one['host']}:{one['port']}", *(one[key] for key in list(one)[3:])] for one in brokers
+            [one["broker"], address_text(one["host"], one["port"]), *(one[key] for key in list(one)[3:])]
+            for one in brokers
         ]
         print("\n".join(table(headings, rows)))
     return Exit.OK

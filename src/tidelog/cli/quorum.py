@@ -52,13 +52,16 @@ def configure(parser: Parser) -> None:
 
 def _describe(arguments: argparse.Namespace) -> int:
     from tidelog.client.cluster_admin import describe_quorum
+    from tidelog.client.connection import address_text
 
     with connect(arguments) as client:
         answer = describe_quorum(client)
     partition = answer.topics[0].partitions[0]
     states = [*partition.current_voters, *partition.observers]
     leading = next((one for one in states if one.replica_id == partition.leader_id), None)
-    addresses = {node.node_id: ",".join(f"{one.host}:{one.port}" for one in node.listeners) for node in answer.nodes}
+    addresses = {
+        node.node_id: ",".join(address_text(one.host, one.port) for one in node.listeners) for node in answer.nodes
+    }
 
     def fields(state: Any, kind: str) -> dict[str, Any]:
         known = leading is not None and state.log_end_offset >= 0

@@ -173,7 +173,7 @@ class BatchSender:
         ):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"{connection.host}:{connection.port} has Produce {version}, which does not go with transactions of "
+                f"{connection.address} has Produce {version}, which does not go with transactions of "
                 f"protocol {self._identity.protocol}",
             )
         connection.send(request, version, deadline.remaining_ms)

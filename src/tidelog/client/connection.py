@@ -19,6 +19,11 @@ MAX_FRAME_BYTES = 256 * 1024 * 1024
 _SOFTWARE = "tidelog"
 
 
+def address_text(host: str, port: int) -> str:
+    """`host:port` as it can be given back to a command: an address of IPv6 stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Connection:
     """A connection whose versions are negotiated. After an error it is closed and stays closed."""
 
@@ -34,6 +39,7 @@ class Connection:
         """`allocate` gives the memory for each answer: whoever is done with one before the next may give the same."""
         self.host = host
         self.port = port
+        self.address = address_text(host, port)
         self._client_id = client_id
         self._allocate = allocate
         self._next_correlation_id = 0
@@ -42,7 +48,7 @@ class Connection:
         try:
             self._socket: socket.socket | None = socket.create_connection((host, port), timeout=timeout_ms / 1000)
         except OSError as error:
-            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port}: {_reason(error)}") from None
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.address}: {_reason(error)}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.features: dict[str, int] = {}
         """The level of each feature that the cluster has settled on (KIP-584); empty where a broker has none."""
@@ -78,8 +84,7 @@ class Connection:
             theirs = f"versions {low} to {high}" if high >= low else "no version"
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"{self.host}:{self.port} serves {theirs} of {api_name(request.API_KEY)}; "
-                f"known here are {ours[0]} to {ours[1]}",
+                f"{self.address} serves {theirs} of {api_name(request.API_KEY)}; known here are {ours[0]} to {ours[1]}",
             )
         return version
 
@@ -111,10 +116,10 @@ class Connection:
             correlation_id, answer = frames.decode_response(api_key, version, frame)
         except DecodeError as error:
             self.close()
-            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.host}:{self.port} sent garbage: {error}") from None
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.address} sent garbage: {error}") from None
         if correlation_id != expected_id:
             self.close()
-            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.host}:{self.port} answered another request")
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.address} answered another request")
         return answer
 
     def close(self) -> None:
@@ -128,7 +133,7 @@ class Connection:
         if not 4 <= length <= MAX_FRAME_BYTES:
             self.close()
             raise KafkaError(
-                ErrorCode.NETWORK_EXCEPTION, f"{self.host}:{self.port} does not speak Kafka's protocol: length {length}"
+                ErrorCode.NETWORK_EXCEPTION, f"{self.address} does not speak Kafka's protocol: length {length}"
             )
         return self._read_exactly(self._allocate(length), deadline)
 
@@ -156,7 +161,7 @@ class Connection:
             answer = self._ask_versions(request, min(known, api_versions(ApiKey.API_VERSIONS)[1]), timeout_ms)
         if answer.error_code:
             self.close()
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{self.host}:{self.port} refused ApiVersions")
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{self.address} refused ApiVersions")
         self.features = {one.name: one.max_version_level for one in answer.finalized_features}
         return {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
@@ -167,13 +172,13 @@ class Connection:
 
     def _require(self) -> socket.socket:
         if self._socket is None:
-            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.host}:{self.port}: the connection is closed")
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"{self.address}: the connection is closed")
         return self._socket
 
     def _failed(self, error: OSError) -> KafkaError:
         self.close()
         code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimeoutError) else ErrorCode.NETWORK_EXCEPTION
-        return KafkaError(code, f"{self.host}:{self.port}: {_reason(error)}")
+        return KafkaError(code, f"{self.address}: {_reason(error)}")
 
 
 def _reason(error: OSError) -> str:

@@ -72,7 +72,7 @@ def protocol_of(client: Client, deadline: Deadline | None = None) -> int:
         if not connection.supports(request):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the cluster at {connection.host}:{connection.port} has no transactions",
+                f"the cluster at {connection.address} has no transactions",
             )
     return PROTOCOL_2 if connection.features.get(FEATURE, 0) >= PROTOCOL_2 else PROTOCOL_1
 
@@ -276,7 +276,7 @@ def ask_until_answered(
             if version < lowest:
                 raise KafkaError(
                     ErrorCode.UNSUPPORTED_VERSION,
-                    f"{connection.host}:{connection.port} is too old: {type(request).__name__} {lowest} is needed",
+                    f"{connection.address} is too old: {type(request).__name__} {lowest} is needed",
                 )
             bound_ms = max(1, min(REQUEST_TIMEOUT_MS, deadline.remaining_ms))
             connection.send(request, version, bound_ms)
