@@ -18,7 +18,7 @@ from tidelog.cli import main
 from tidelog.errors import ConfigError
 from tidelog.spark.pipelines import NAMES, jars, land, load
 from tidelog.spark.pipelines.declaration import Pipeline
-from tidelog.spark.pipelines.failures import reason_of
+from tidelog.spark.pipelines.failures import NOTHING_LOST, reason_and_advice, reason_of
 from tidelog.spark.pipelines.launch import main as submitted
 from tidelog.spark.pipelines.progress import LiveProgress, Step, line_of
 from tidelog.spark.pipelines.streams import offsets_in
@@ -161,6 +161,12 @@ def test_offsets_are_found_in_the_reports_of_both_sources() -> None:
 )
 def test_the_reason_is_found_in_a_trace(text: str, reason: str) -> None:
     assert reason_of(RuntimeError(text)) == reason
+
+
+@pytest.mark.parametrize("name", ["transactions.CheckpointError", "fetching.DataLossError"])
+def test_nobody_is_told_to_start_again_what_would_end_the_same_way(name: str) -> None:
+    assert reason_and_advice(RuntimeError(f"trace\ntidelog.spark.{name}: records are gone\n")) == "records are gone"
+    assert reason_and_advice(RuntimeError("plain"), " here") == f"plain here; {NOTHING_LOST}"
 
 
 def test_declarations_fit_what_runs() -> None:

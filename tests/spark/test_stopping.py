@@ -1,7 +1,8 @@
-"""A query that is stopped in the middle of a batch ends quietly: Spark recognises the error that ends the batch."""
+"""A query that is stopped in the middle of a batch ends quietly, and what it did is counted."""
 
 from __future__ import annotations
 
+import signal
 import time
 import traceback
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.clients.conftest import TopicMaker
 from tests.support.nodes import Node
 from tests.support.processes import wait_until
+from tidelog.spark.pipelines.progress import Silent
+from tidelog.spark.pipelines.streams import POLL_S, Follower, stopped_by_signals
 from tidelog.spark.sink_stream import sink_for
 from tidelog.spark.stopping import Interrupted, told_briefly
 
@@ -70,3 +73,33 @@ def test_other_errors_are_told_as_they_are() -> None:
         assert raised.value is error
     with pytest.raises(Interrupted, match=r"calling o1\.x\.: java\.io\.InterruptedIOException$"), told_briefly():
         raise ValueError("An error occurred while calling o1.x.\n: java.io.InterruptedIOException\n" + "\tat y\n" * 999)
+
+
+def test_a_job_that_is_told_to_stop_counts_the_batch_it_has_in_hand(spark: SparkSession, tmp_path: Path) -> None:
+    """It said that nothing was landed when it was stopped between the commit of a batch and the report of it."""
+    begun = tmp_path / "begun"
+
+    def work(batch: DataFrame, _batch_id: int) -> None:
+        batch.collect()
+        begun.touch()
+        time.sleep(3 * POLL_S)
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    writer = rows.writeStream.foreachBatch(work).option("checkpointLocation", str(tmp_path / "state"))
+    query = writer.trigger(processingTime="1 hour").start()
+    follower = Follower(Silent(), None, to_the_end=False)
+    follower.follow([query], begun.exists)
+    assert (follower.rows, follower.batches, query.isActive) == (10, 1, False)
+    assert query.exception() is None
+
+
+def test_a_signal_is_noted_and_a_second_one_interrupts() -> None:
+    """One that interrupts at once does so in the middle of a call into the JVM, and the user reads a trace of Py4J."""
+    before = signal.getsignal(signal.SIGTERM)
+    with stopped_by_signals() as is_stopped:
+        assert not is_stopped()
+        signal.raise_signal(signal.SIGTERM)
+        assert is_stopped()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before

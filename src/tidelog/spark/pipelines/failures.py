@@ -13,6 +13,16 @@ class PipelineError(TidelogError):
     """A pipeline cannot go on; the text says why and what to do, in one line."""
 
 
+_STAYS_SO = ("CheckpointError", "DataLossError")
+"""Errors of ours that a second start meets again; they say themselves what to do."""
+
+
+def reason_and_advice(error: BaseException, where: str = "") -> str:
+    """Why a stream ended and, where that is all it takes, that it is to be started again."""
+    reason = reason_of(error) + where
+    return reason if any(name in _whole_text(error) for name in _STAYS_SO) else f"{reason}; {NOTHING_LOST}"
+
+
 def reason_of(error: BaseException) -> str:
     """The innermost cause of an error of Spark, without classes and traces."""
     text = _whole_text(error)

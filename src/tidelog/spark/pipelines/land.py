@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.errors import ConfigError
 from tidelog.spark.pipelines import cluster, lake, values
 from tidelog.spark.pipelines.declaration import BOOTSTRAP, Option, Options, Outcome, Pipeline, seconds, whole, words
-from tidelog.spark.pipelines.failures import NOTHING_LOST, PipelineError, reason_of
+from tidelog.spark.pipelines.failures import PipelineError, reason_and_advice, reason_of
 from tidelog.spark.pipelines.lake import Lake
 from tidelog.spark.pipelines.progress import Progress, batches_text
 from tidelog.spark.pipelines.streams import Ends, Follower, stopped_by_signals
@@ -72,13 +72,12 @@ def stream(spark: SparkSession, options: Options, progress: Progress, is_over: C
         ends = Ends(lambda earliest: cluster.ends_of(client, topics(), earliest=earliest))
         job = _Job(spark, options, value_format, progress)
         follower = Follower(progress, ends, to_the_end=options.once)
-        try:
-            with stopped_by_signals():
-                follower.follow(job.start(), is_over)
+        with stopped_by_signals() as is_stopped:
+            follower.follow(job.start(), lambda: is_over() or is_stopped())
+        if not is_stopped():  # what a stop cuts short may look like a failure
             job.raise_failure()
-        except KeyboardInterrupt:
-            if options.once:
-                raise
+        elif options.once:
+            raise KeyboardInterrupt
         job.finish()
     finally:
         client.close()
@@ -215,9 +214,8 @@ class _Job:
         for query in self._queries:
             error = query.exception()
             if error is not None:
-                reason = reason_of(error)
-                where = f" under {self.lake.path}" if reason == "the disk is full" else ""
-                raise PipelineError(f"{reason}{where}; {NOTHING_LOST}")
+                where = f" under {self.lake.path}" if reason_of(error) == "the disk is full" else ""
+                raise PipelineError(reason_and_advice(error, where))
 
     def finish(self) -> None:
         """After a run with an end: files worth joining are joined."""

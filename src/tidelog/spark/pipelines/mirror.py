@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark.pipelines import cluster
 from tidelog.spark.pipelines.declaration import BOOTSTRAP, Option, Options, Outcome, Pipeline, seconds, whole, words
-from tidelog.spark.pipelines.failures import NOTHING_LOST, PipelineError, reason_of
-from tidelog.spark.pipelines.progress import Progress, Silent
+from tidelog.spark.pipelines.failures import PipelineError, reason_and_advice
+from tidelog.spark.pipelines.progress import Progress, Silent, batches_text
 from tidelog.spark.pipelines.streams import Ends, Follower, stopped_by_signals
 
 if TYPE_CHECKING:
@@ -57,20 +57,18 @@ def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
         # A client is for one thread: the query's has `source` and `target`, this one watches.
         ends = Ends(lambda earliest: cluster.ends_of(watch, topics_of(watch, options), earliest=earliest))
         follower = Follower(progress, ends, to_the_end=options.once)
-        query = job.start()
-        try:
-            with stopped_by_signals():
-                follower.follow([query], lambda: False)
-        except KeyboardInterrupt:
-            if options.once:
-                raise
+        with stopped_by_signals() as is_stopped:
+            query = job.start()
+            follower.follow([query], is_stopped)
         error = query.exception()
-        if error is not None:
-            raise PipelineError(f"{reason_of(error)}; {NOTHING_LOST}")
+        if error is not None and not is_stopped():  # what a stop cuts short may look like a failure
+            raise PipelineError(reason_and_advice(error))
+        if is_stopped() and options.once:
+            raise KeyboardInterrupt
         topics = topics_of(watch, options)
     line = (
-        f"mirrored {job.records:,} records in {job.batches} batches from {options.bootstrap} to {options.to}"
-        f"{f' ({job.skipped} batches were there already)' if job.skipped else ''}"
+        f"mirrored {job.records:,} records in {batches_text(job.batches)} from {options.bootstrap} to {options.to}"
+        f"{f' ({batches_text(job.skipped)} of them there already)' if job.skipped else ''}"
     )
     details = {"records": job.records, "batches": job.batches, "skipped": job.skipped, "topics": topics}
     return Outcome(True, [line], details)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import KafkaError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 POLL_S = 0.2
 LAG_EVERY_S = 1.0
 RATE_OVER_S = 10.0
+STOP_GRACE_S = 5.0
+"""For the batch in hand, when a stream is told to stop: one that is cut short is repeated by the next run."""
 
 Offsets = dict[tuple[str, int], int]
 
@@ -48,7 +51,7 @@ class Follower:
         return sum(1 for rows in self._seen.values() if rows)
 
     def follow(self, queries: Sequence[StreamingQuery], is_over: Callable[[], bool]) -> None:
-        """Until all have ended, one has failed, or it is over: then those that go on are stopped."""
+        """Until all have ended, one has failed, or it is over; those that go on end their batch and are stopped."""
         try:
             while any(query.isActive for query in queries) and not is_over():
                 time.sleep(POLL_S)
@@ -56,9 +59,12 @@ class Follower:
                     return
                 self._look(queries[0])
         finally:
-            self._look(queries[0])
-            for query in queries:
-                query.stop()
+            try:
+                _finish_batches(queries)
+                self._look(queries[0])
+            finally:
+                for query in queries:
+                    query.stop()
 
     def _look(self, query: StreamingQuery) -> None:
         for report in query.recentProgress:
@@ -83,6 +89,22 @@ class Follower:
         return sum(
             end - self._begin.get(where, self._ends.first.get(where, 0)) for where, end in self._ends.at_start.items()
         )
+
+
+def _finish_batches(queries: Sequence[StreamingQuery]) -> None:
+    """Wait until each has reported the batch that it has in hand, which it does a moment after its commit."""
+    before = [_last_batch(query) for query in queries]
+    deadline_s = time.monotonic() + STOP_GRACE_S
+    for query, last in zip(queries, before, strict=True):
+        while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == last:
+            if time.monotonic() >= deadline_s:
+                return
+            time.sleep(0.02)
+
+
+def _last_batch(query: StreamingQuery) -> int:
+    report = query.lastProgress
+    return -1 if report is None else int(_as_dict(report)["batchId"])
 
 
 class Ends:
@@ -133,18 +155,28 @@ def _as_dict(report: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the block with KeyboardInterrupt, so that a stream that is told to stop does so in order.
+def stopped_by_signals() -> Iterator[Callable[[], bool]]:
+    """In the block SIGTERM and Ctrl-C are only noted, so that a stream that is told to stop does so in order.
 
-    PySpark's own answer to Ctrl-C cancels the running batch, which would then look like a failure of the stream.
+    An exception could come in the middle of a call into the JVM, which Py4J would tell with a trace; PySpark's own
+    answer to Ctrl-C cancels the running batch, which would then look like a failure of the stream. A second signal is
+    a KeyboardInterrupt, for those who will not wait.
     """
+    is_told = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal is_told
+        if is_told:
+            signal.default_int_handler(number, frame)
+        is_told = True
+
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: False
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    before = [signal.signal(number, note) for number in numbers]
     try:
-        yield
+        yield lambda: is_told
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
