@@ -6,12 +6,14 @@ import argparse
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 from tests.cli.conftest import Tidelog
 from tidelog.cli import COMMANDS
 from tidelog.cli import status as status_command
+from tidelog.cli.frame import Parser
 from tidelog.cli.output import table
 from tidelog.errors import CorruptionError, DirectoryError, ErrorCode, KafkaError, TidelogError
 
@@ -31,6 +33,14 @@ SUBCOMMANDS = {
     "chaos": ["kill", "stop", "pause", "resume", "start", "wipe", "link", "partition", "slow", "heal", "status"],
 }
 EVERYTHING = [[name] for name in COMMANDS] + [[name, sub] for name, subs in SUBCOMMANDS.items() for sub in subs]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_tests_below_know_every_subcommand(name: str) -> None:
+    parser = Parser(prog=name)
+    import_module(f"tidelog.cli.{name}").configure(parser)
+    known = [] if parser._chosen is None else sorted(parser._chosen.choices)
+    assert known == sorted(SUBCOMMANDS.get(name, []))
 
 
 def test_the_overview_names_every_command_and_exit_code(tidelog: Tidelog) -> None:
