@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tests.cli.conftest import SOURCE
+from tidelog.cli.events import _since
 from tidelog.cli.events_text import KINDS, event_line
 from tidelog.node import replication_events
 
@@ -45,3 +46,19 @@ def test_an_event_is_a_line_with_its_reason() -> None:
     # A node of another version may tell more, or less, than this command knows.
     assert event_line({"time_ms": 0, "node": 1, "kind": "isr-changed", "x": 1}).endswith("node 1  isr-changed x=1")
     assert event_line({"time_ms": 0, "node": 1, "kind": "new", "x": 1}).endswith("node 1  new x=1")
+
+
+def test_one_of_something_is_not_many() -> None:
+    cut = {"time_ms": 0, "node": 1, "kind": "log-truncated", "topic": "orders", "partition": 0, "offset": 7}
+    assert event_line({**cut, "records": 1}).endswith("orders-0 cut to offset 7, 1 record gone")
+    assert event_line({**cut, "records": 2}).endswith("orders-0 cut to offset 7, 2 records gone")
+    lost = {"time_ms": 0, "node": 1, "kind": "broker-directories-offline", "broker": 2, "directories": ["a"]}
+    assert event_line(lost).endswith("broker 2 lost 1 directory")
+
+
+def test_a_moment_is_never_one_that_means_something_else_to_a_broker() -> None:
+    """Below 0 are names of offsets (-1 the latest, -2 the earliest), and there are 64 bits."""
+    assert _since("@1794719567508") == 1_794_719_567_508
+    assert _since("1970-01-01T00:00:01Z") == 1_000
+    assert _since("10m") < _since("5m")
+    assert [_since("99999999d"), _since("1969-12-31T00:00:00"), _since(f"@{10**30}")] == [0, 0, 2**63 - 1]
