@@ -46,7 +46,9 @@ class NodeSettings(CoordinatorSettings):
         ("PLAINTEXT://:9092",), NODE, "Addresses to listen on, each NAME://host:port; an empty host is every interface."
     )
     advertised_listeners: tuple[str, ...] | None = names(
-        None, NODE, "Addresses told to clients and to other nodes; when not set, those of listeners."
+        None,
+        NODE,
+        "Addresses told to clients and other nodes; when not set, those of listeners, this machine's name for no host.",
     )
     controller_listener_names: tuple[str, ...] = names(
         (), NODE, "The listeners that serve the quorum and the controller; Kafka has no default for it."
