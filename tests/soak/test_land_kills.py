@@ -130,9 +130,11 @@ def test_a_pipeline_is_submitted_to_a_cluster_of_spark(
     for name, value in {**jars.DELTA_SETTINGS, "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false"}.items():
         command += ["--conf", f"{name}={value}"]
     command += [land.__file__, "--bootstrap", node.bootstrap, "--topics", topic, "--path", str(path), "--once"]
+    known = len(standalone.applications)
     for _ in range(2):
         driver = ManagedProcess(command, tmp_path / "submit.log")
         assert driver.wait(600) == 0, driver.tail()
+    assert len(standalone.applications) == known + 2, "it did not run on the executors of the cluster"
     assert_landed_once(spark, node, path, topic)
 
 

@@ -109,6 +109,11 @@ class StandaloneSpark:
             )
         wait_until(lambda: self._said("master").count("Registering worker") >= 2, WAIT_S, "two workers register")
 
+    @property
+    def applications(self) -> set[str]:
+        """Those of which an executor was started, by the folders that the workers keep."""
+        return {folder.name for folder in self._directory.glob("work-*/app-*")}
+
     def executors(self) -> list[int]:
         """The JVMs in which tasks run, with their Python workers."""
         found = []

@@ -60,6 +60,8 @@ def session_of(rest: list[str]) -> SparkSession:
     conf = {
         "spark.master": rest[0] if rest else "local[2]",
         "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",

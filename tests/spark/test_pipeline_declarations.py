@@ -73,10 +73,17 @@ def test_nothing_but_a_run_loads_spark() -> None:
 
 
 def test_spark_submit_takes_the_file_of_a_pipeline(node: Node, make_topic: TopicMaker, tmp_path: Path) -> None:
-    """Its options are read; that there is no such topic is said in one line, by the file itself."""
-    topic = make_topic()
+    """Its options are read; that there is no such topic is said in one line, by the file itself.
+
+    What spark-submit was told holds: a pipeline of ours would have run on the driver's machine, whatever the master.
+    """
+    topic, events = make_topic(), tmp_path / "events"
+    events.mkdir()
     submit = Path(sys.executable).with_name("spark-submit")
-    command = [str(submit), "--master", "local[1]", "--conf", "spark.ui.enabled=false", land.__file__]
+    command = [str(submit), "--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=7"]
+    for name, value in {"enabled": "true", "dir": str(events), "compress": "false"}.items():
+        command += ["--conf", f"spark.eventLog.{name}={value}"]
+    command.append(land.__file__)
     command += [
         "--bootstrap",
         node.bootstrap,
@@ -94,6 +101,9 @@ def test_spark_submit_takes_the_file_of_a_pipeline(node: Node, make_topic: Topic
     assert answer.returncode == 1, answer.stderr
     # spark-submit puts all that a Python program prints on its own standard output.
     assert f"land: there is no topic '{topic}s'; did you mean '{topic}'?" in answer.stdout.splitlines()
+    told = "".join(file.read_text() for file in events.rglob("events_*"))
+    for setting in ('"spark.master":"local[1]"', '"spark.sql.shuffle.partitions":"7"', '"spark.ui.enabled":"false"'):
+        assert setting in told
 
 
 def test_missing_jars_are_one_line_that_says_what_to_do(

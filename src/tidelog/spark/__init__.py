@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 __all__ = ["by_partition", "register", "session", "write", "write_stream"]
@@ -45,15 +48,10 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
     Settings are Spark's, with their dots: `session("land", **{"spark.driver.memory": "2g"})`.
     """
     prepare_environment()
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    given = {name: str(value) for name, value in conf.items()}
-    known = SparkConf()
-    # A setting of ours is a default: what spark-submit, a properties file or the caller says goes before it.
-    for name, value in (_DEFAULTS | given).items():
-        if name in given or not known.contains(name):
-            known.set(name, value)
+    known = _settings({name: str(value) for name, value in conf.items()})
     from tidelog.spark.home import installed_files, is_sure
     from tidelog.spark.nursery import nursery
 
@@ -65,6 +63,22 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
     if processes is not None:
         processes.serve(spark.sparkContext)
     return register(spark)
+
+
+def _settings(given: Mapping[str, str]) -> SparkConf:
+    """What is given and, below what spark-submit or a program before us has said, our defaults."""
+    from pyspark import SparkConf, SparkContext
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        SparkContext._ensure_initialized()  # spark-submit has started us, and only its JVM knows what it was told
+    known = SparkConf()
+    for name, value in given.items():
+        known.set(name, value)
+    is_local = str(known.get("spark.master", _DEFAULTS["spark.master"])).startswith("local")
+    for name, value in (_DEFAULTS | (_LOCAL_DEFAULTS if is_local else {})).items():
+        if not known.contains(name):
+            known.set(name, value)
+    return known
 
 
 def prepare_environment() -> None:
@@ -80,17 +94,20 @@ _DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A name that does not resolve is the commonest reason why a local Spark does not start.
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.sql.shuffle.partitions": str(max(2, _CORES)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     # Between Spark and its Python workers half the work of TCP, and none for a secret.
     "spark.python.unix.domain.socket.enabled": str(os.name == "posix").lower(),
     # The fallback would read what a Python worker prints by tracebacks of the JVM: the short form names the cause.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+_LOCAL_DEFAULTS = {
+    # A name that does not resolve is the commonest reason why a local Spark does not start. On a cluster executors of
+    # other machines come to the driver by its address, and there are more cores than those of this machine.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(max(2, _CORES)),
 }
 
 
