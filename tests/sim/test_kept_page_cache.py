@@ -134,6 +134,33 @@ def test_a_stop_before_the_logs_are_opened_says_of_them_what_was_true_before() -
     assert disk.read_file("replication-offset-checkpoint") == known
 
 
+@pytest.mark.parametrize("ends_by_kill", [True, False])
+def test_a_registration_that_waited_for_a_life_that_is_over_takes_nobody_s_word_back(ends_by_kill: bool) -> None:
+    """Seed 300620: it was answered to nobody, and the next life could only name the epoch before it."""
+    stage = two_replicas(1)
+    world = stage.cluster.world
+    stage.kill(2)
+    assert stage.wait_until(lambda: stage.partition("events", 0).isr == (1,), 10_000)
+    told_before = len(world.told)
+    stage.pause(9)
+    stage.kill(1)
+    world.start(1)
+    stage.wait(300)
+    if ends_by_kill:
+        stage.kill(1)
+    else:
+        world.stop(1)
+        stage.wait(300)
+    assert not stage.cluster.process(1).alive
+    world.start(1)
+    stage.wait(300)
+    stage.resume(9)
+    assert stage.wait_until(lambda: stage.cluster.is_running(1), 20_000)
+    told = [one.fields["reason"] for _, _, one in world.told[told_before:] if one.kind == "broker-registered"]
+    assert told == ["with all it had"], "the second is the same registration, which is no news"
+    assert stage.wait_until(lambda: stage.partition("events", 0).leader == 1, 20_000)
+
+
 # --- the mark itself ---
 
 
@@ -176,6 +203,21 @@ def test_nothing_is_lost_by_a_life_that_had_opened_its_logs_or_had_them_from_one
     assert FormerLife(places, "boot 1").lost_nothing
     registered(places[1:], 9, "boot 2", logs_opened=False)
     assert not FormerLife(places, "boot 1").lost_nothing
+
+
+def test_who_was_not_answered_registers_as_the_same() -> None:
+    places = directories(2)
+    registered(places, 7)
+    life = FormerLife(places, "boot 1")
+    assert life.unanswered_incarnation_id is None
+    for one in places:
+        life.note_registering(one, b"i" * 16)
+    after = FormerLife(places, "boot 1")
+    assert (after.broker_epoch, after.lost_nothing, after.unanswered_incarnation_id) == (7, True, b"i" * 16)
+    assert FormerLife(places, "boot 2").unanswered_incarnation_id is None
+    assert FormerLife([*places, *directories(3)[2:]], "boot 1").unanswered_incarnation_id is None
+    registered(places, 8)
+    assert FormerLife(places, "boot 1").unanswered_incarnation_id is None
 
 
 def test_where_the_boot_is_unknown_nothing_is_noted() -> None:

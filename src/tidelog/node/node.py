@@ -8,7 +8,7 @@ outside a step changes a node; nothing in a step waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -92,7 +92,7 @@ class Node:
         """Connections on which Metadata was asked for before."""
         self.waiting_for_leaders: dict[Any, None] = {}
         """Metadata requests that wait for the successor of a leader that is probably dead."""
-        self.incarnation_id = self.outbox.chance.uuid()
+        self.incarnation_id = self.former_life.unanswered_incarnation_id or self.outbox.chance.uuid()
         self.is_stopping = False
         self._build_cluster(config, directories)
         self.link = ControllerLink(
@@ -333,6 +333,8 @@ class Node:
                 if self.config.is_broker:
                     self.lifecycle.start()
 
+        if self.config.is_broker:
+            self._note(lambda directory: self.former_life.note_registering(directory, self.incarnation_id))
         for directory in self.replicas.directories:
             directory.forget_clean_shutdown()
             self.outbox.flush(directory.storage, forgotten, directories=[""])
@@ -375,9 +377,13 @@ class Node:
         )
 
     def _note_registered(self, broker_epoch: int) -> None:
+        logs_opened = self.replicas.is_loaded
+        self._note(lambda directory: self.former_life.note(directory, broker_epoch, logs_opened=logs_opened))
+
+    def _note(self, note: Callable[[LogDirectory], None]) -> None:
         for directory in self.replicas.directories:
             try:
-                self.former_life.note(directory, broker_epoch, logs_opened=self.replicas.is_loaded)
+                note(directory)
             except StorageError as error:
                 self.replicas.storage_failed(directory.storage, error)
 

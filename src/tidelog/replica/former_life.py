@@ -16,19 +16,32 @@ life that was killed before it came to that says so in its file.
 
 The file is written when the controller has given an epoch and before the broker uses it. It needs no flush: whatever a
 power loss makes of it, it names a boot that is over. An older one names an epoch that the controller has replaced.
+
+It is written before the broker registers, too, with the incarnation that it registers as. A life that ends before it is
+answered may yet be registered, by a request that waited somewhere, and the epoch that comes of it replaces the one that
+can be vouched for; nobody ever used it. So the next life registers as the same incarnation, which is the same epoch.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from tidelog.errors import StorageError
+from tidelog.errors import DecodeError, StorageError
 from tidelog.replica.directory import LogDirectory
-from tidelog.wire.uuids import to_text
+from tidelog.wire.uuids import from_text, to_text
 
 REGISTERED = ".tidelog-registered"
 NONE = -1
+
+
+class _Said(NamedTuple):
+    """What is known of the former life from one directory."""
+
+    broker_epoch: int
+    logs_opened: bool
+    unanswered: bytes | None
 
 
 class FormerLife:
@@ -39,26 +52,48 @@ class FormerLife:
         self._boot_id = boot_id
         """None where the system does not tell: then only a clean stop counts."""
         said = [self._said_of(one) for one in directories]
-        epochs = {epoch for epoch, _ in said}
+        epochs = {one.broker_epoch for one in said}
         self.broker_epoch = epochs.pop() if len(epochs) == 1 else NONE
-        self.lost_nothing = self.broker_epoch != NONE and all(were_opened for _, were_opened in said)
+        self.lost_nothing = self.broker_epoch != NONE and all(one.logs_opened for one in said)
         """Whatever is missing in its logs is damage: it had opened them, or had them from one that lost nothing."""
+        incarnations = {one.unanswered for one in said}
+        self.unanswered_incarnation_id = incarnations.pop() if len(incarnations) == 1 else None
+        """As what it registered, where it was not answered."""
 
-    def _said_of(self, directory: LogDirectory) -> tuple[int, bool]:
-        """The epoch that a directory may be vouched for in, and whether its logs were opened in it."""
+    def _said_of(self, directory: LogDirectory) -> _Said:
+        """What a directory's marks say of the life before."""
+        mark = self._mark_in(directory)
         if directory.stopped_cleanly and directory.last_broker_epoch >= 0:
-            return directory.last_broker_epoch, True
+            return _Said(directory.last_broker_epoch, True, None if mark is None else mark.unanswered)
+        return _Said(NONE, False, None) if mark is None else mark
+
+    def _mark_in(self, directory: LogDirectory) -> _Said | None:
         if self._boot_id is None:
-            return NONE, False
+            return None
         try:
             mark = json.loads(directory.storage.read_file(REGISTERED))
-            same = (mark["bootId"], mark["directoryId"]) == (self._boot_id, to_text(directory.directory_id))
-            return (int(mark["brokerEpoch"]), bool(mark["logsOpened"])) if same else (NONE, False)
-        except (FileNotFoundError, StorageError, ValueError, KeyError, TypeError):
-            return NONE, False
+            if (mark["bootId"], mark["directoryId"]) != (self._boot_id, to_text(directory.directory_id)):
+                return None
+            unanswered = mark.get("registersAs")
+            return _Said(
+                int(mark["brokerEpoch"]),
+                bool(mark["logsOpened"]),
+                None if unanswered is None else from_text(unanswered),
+            )
+        except (FileNotFoundError, StorageError, DecodeError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def note_registering(self, directory: LogDirectory, incarnation_id: bytes) -> None:
+        """This broker is about to register: until it is answered, the next life is what the former one left."""
+        self._write(directory, self.broker_epoch, logs_opened=False, unanswered=incarnation_id)
 
     def note(self, directory: LogDirectory, broker_epoch: int, *, logs_opened: bool) -> None:
         """The controller has given an epoch: the next life may name it, should this one be killed."""
+        self._write(directory, broker_epoch, logs_opened=logs_opened, unanswered=None)
+
+    def _write(
+        self, directory: LogDirectory, broker_epoch: int, *, logs_opened: bool, unanswered: bytes | None
+    ) -> None:
         if self._boot_id is None or not directory.online:
             return
         mark = {
@@ -67,6 +102,7 @@ class FormerLife:
             "bootId": self._boot_id,
             "directoryId": to_text(directory.directory_id),
             "logsOpened": logs_opened or self.lost_nothing,
+            "registersAs": None if unanswered is None else to_text(unanswered),
         }
         directory.storage.replace(REGISTERED, json.dumps(mark, separators=(",", ":")).encode())
 
