@@ -12,6 +12,7 @@ from tidelog.config import NodeConfig
 from tidelog.controller.bootstrap import format_records
 from tidelog.controller.image import MetadataImage
 from tidelog.effects import Flush
+from tidelog.log import names
 from tidelog.node import Node
 from tidelog.quorum import bootstrap, snapshot
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
@@ -144,6 +145,15 @@ class SimulatedCluster:
         """The metadata of the living node that has most of it."""
         clusters = [self.process(one).node.cluster for one in self.living()]
         return max(clusters, key=lambda one: one.image_offset).image if clusters else MetadataImage()
+
+    def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
+        """A replica's segments, one after the other, as its disk has them."""
+        disk = self.world.hosts[node_id].disks[0]
+        directory = names.directory_name(topic, index)
+        if not disk.exists(directory):
+            return b""
+        files = [name for name in disk.list(directory) if name.endswith(names.LOG_SUFFIX)]
+        return b"".join(disk.read_file(f"{directory}/{name}") for name in files)
 
     def active_controller(self) -> tuple[int, int] | None:
         """Node and epoch of the active controller; of two, while one does not know yet, that of the later epoch."""

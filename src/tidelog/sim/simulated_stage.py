@@ -8,7 +8,6 @@ from typing import Any
 from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode
 from tidelog.ledger import Entry
-from tidelog.log import names
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer, FetchAnswer
@@ -171,12 +170,7 @@ class SimulatedStage:
         return self._stored.parse(node_id, topic, index, self.log_bytes(node_id, topic, index))
 
     def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
-        disk = self.cluster.world.hosts[node_id].disks[0]
-        directory = names.directory_name(topic, index)
-        if not disk.exists(directory):
-            return b""
-        files = [name for name in disk.list(directory) if name.endswith(".log")]
-        return b"".join(disk.read_file(f"{directory}/{name}") for name in files)
+        return self.cluster.log_bytes(node_id, topic, index)
 
     def leaders(self, topic: str) -> list[int]:
         known = self.image.topic(topic)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tidelog.log import names
 from tidelog.replica.partition import Partition
 from tidelog.sim.checkers.replay import Replay
 from tidelog.sim.cluster import SimulatedCluster
@@ -71,15 +70,6 @@ class History:
             found += [(topic.name, index, partition.replicas) for index, partition in known.partitions.items()]
         return found
 
-    def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
-        """A replica's segments, one after the other, as its disk has them."""
-        disk = self.cluster.world.hosts[node_id].disks[0]
-        directory = names.directory_name(topic, index)
-        if not disk.exists(directory):
-            return b""
-        files = [name for name in disk.list(directory) if name.endswith(".log")]
-        return b"".join(disk.read_file(f"{directory}/{name}") for name in files)
-
     def values(self, topic: str, index: int) -> dict[int, str]:
         """The final log of a partition by offset, as its leader has it."""
         moment = self.cluster.world.steps
@@ -99,7 +89,7 @@ class History:
             return {}
         hosted = self.cluster.process(whole[0]).node.replicas.partitions.get((topic, index))
         begin = 0 if hosted is None else hosted.log.log_start_offset
-        data = self.log_bytes(whole[0], topic, index)
+        data = self.cluster.log_bytes(whole[0], topic, index)
         return {
             record.offset: (record.value or b"").decode()
             for batch in iterate_batches(data)

@@ -25,7 +25,7 @@ class LastValuesStay(WorkChecker):
         known = self.history.cluster.newest_image().topic(STATE)
         assert known is not None
         replicas = known.partitions[0].replicas
-        logs = {node_id: self.history.log_bytes(node_id, STATE, 0) for node_id in replicas}
+        logs = {node_id: self.history.cluster.log_bytes(node_id, STATE, 0) for node_id in replicas}
         complaint = compacted.contradiction(logs)
         if not complaint and not self.history.may_lose(STATE):
             complaint = compacted.wrong_value(logs[replicas[0]], work.writer.allowed()) or compacted.disagreement(logs)
@@ -53,7 +53,7 @@ class CleanedLogsStayInOrder(Checker):
                 self._look(node_id)
 
     def _look(self, node_id: int) -> None:
-        data = self.history.log_bytes(node_id, STATE, 0)
+        data = self.history.cluster.log_bytes(node_id, STATE, 0)
         for before, after in pairwise(iterate_batches(data, allow_partial=True)):
             if after.base_offset <= before.last_offset:
                 raise self.violated(

@@ -240,7 +240,7 @@ class ReplicasAreIdentical(Checker):
     def at_end(self) -> None:
         for topic, index, replicas in self.history.partitions():
             whole = [node_id for node_id in replicas if (node_id, topic, index) not in self.history.rotten]
-            logs = {node_id: self.history.log_bytes(node_id, topic, index) for node_id in whole}
+            logs = {node_id: self.history.cluster.log_bytes(node_id, topic, index) for node_id in whole}
             begin = max((self._log_start(node_id, topic, index) for node_id in whole), default=0)
             if begin:  # what was deleted goes at each replica's own time, file by file
                 logs = {node_id: _from_offset(data, begin) for node_id, data in logs.items()}

@@ -66,7 +66,7 @@ class WorkChecker(Checker):
         assert image is not None
         partition = image.partitions[index]
         whole = [one for one in partition.replicas if (one, topic, index) not in self.history.rotten]
-        return final_of(self.history.log_bytes(whole[0], topic, index)) if whole else Final({}, [])
+        return final_of(self.history.cluster.log_bytes(whole[0], topic, index)) if whole else Final({}, [])
 
 
 def _attempts(work: Work) -> dict[str, Attempt]:
