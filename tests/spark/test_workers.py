@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
+import tidelog.spark
 from tidelog.spark import home, workers
 
 
@@ -68,6 +69,26 @@ def test_the_folder_has_all_of_pyspark_but_the_zip_and_is_named_only_while_spark
             assert (folder / "jars").is_dir()
             assert not (folder / "python").exists()
         assert "SPARK_HOME" not in os.environ
+
+
+def test_what_spark_was_told_before_goes_before_our_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A notebook's PYSPARK_SUBMIT_ARGS and a site's file of defaults: a session of ours would have run on local[*]."""
+    monkeypatch.setattr(SparkContext, "_jvm", None)  # as before the first session
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    told = "# of this site\nspark.driver.memory  5g\nspark.ui.enabled=true\nspark.sql.session.timeZone: CET\n"
+    (tmp_path / "spark-defaults.conf").write_text(told)
+    words = "--master spark://somewhere:7077 --conf spark.ui.enabled=false -c 'spark.app.name=a b' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    found = dict(tidelog.spark._settings({"spark.sql.session.timeZone": "UTC"}).getAll())
+    assert found["spark.master"] == "spark://somewhere:7077"
+    assert (found["spark.driver.memory"], found["spark.ui.enabled"], found["spark.app.name"]) == ("5g", "false", "a b")
+    assert found["spark.sql.session.timeZone"] == "UTC", "what the caller gives goes before all"
+    assert "spark.driver.host" not in found, "executors of other machines could not reach it"
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))
+    found = dict(tidelog.spark._settings({}).getAll())
+    assert (found["spark.master"], found["spark.driver.host"]) == ("local[*]", "127.0.0.1")
 
 
 def test_modules_are_left_out_of_collections_in_a_worker_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,13 +66,16 @@ def session(app_name: str = "tidelog", **conf: Any) -> SparkSession:
 
 
 def _settings(given: Mapping[str, str]) -> SparkConf:
-    """What is given and, below what spark-submit or a program before us has said, our defaults."""
+    """What is given, what Spark was told before and, below both, our defaults."""
     from pyspark import SparkConf, SparkContext
+
+    from tidelog.spark.submitted import told_before
 
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         SparkContext._ensure_initialized()  # spark-submit has started us, and only its JVM knows what it was told
     known = SparkConf()
-    for name, value in given.items():
+    before = told_before() if SparkContext._jvm is None else {}  # a JVM that runs has said it already
+    for name, value in (before | dict(given)).items():
         known.set(name, value)
     is_local = str(known.get("spark.master", _DEFAULTS["spark.master"])).startswith("local")
     for name, value in (_DEFAULTS | (_LOCAL_DEFAULTS if is_local else {})).items():
