@@ -71,8 +71,12 @@ def test_other_errors_are_told_as_they_are() -> None:
         with pytest.raises(type(error)) as raised, told_briefly():
             raise error
         assert raised.value is error
-    with pytest.raises(Interrupted, match=r"calling o1\.x\.: java\.io\.InterruptedIOException$"), told_briefly():
-        raise ValueError("An error occurred while calling o1.x.\n: java.io.InterruptedIOException\n" + "\tat y\n" * 999)
+    told = r"calling o1\.x\.: java\.io\.InterruptedIOException: s3a://lake did not answer$"
+    with pytest.raises(Interrupted, match=told), told_briefly():
+        raise ValueError(
+            "An error occurred while calling o1.x.\n: java.io.InterruptedIOException: s3a://lake did not answer\n"
+            + "\tat y\n" * 999
+        )
 
 
 def test_a_job_that_is_told_to_stop_counts_the_batch_it_has_in_hand(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 _KINDS = "InterruptedException", "InterruptedIOException", "ClosedByInterruptException"
 _CALL = "An error occurred while calling"
 """As Py4J begins the text of every error of the JVM."""
-_MOST_CHARACTERS = 200
+_MOST_CHARACTERS = 400
 
 
 class Interrupted(Exception):
@@ -28,9 +28,9 @@ def told_briefly() -> Iterator[None]:
         yield
     except Exception as error:
         text = str(error)
-        found = re.search(rf"[\w.$]*\b(?:{'|'.join(_KINDS)})\b", text)
+        found = re.search(rf"[\w.$]*\b(?:{'|'.join(_KINDS)})\b[^\n]*", text)
         if found is None or _CALL not in text:
             raise
         where = text[text.index(_CALL) :].splitlines()[0][:_MOST_CHARACTERS]
         # In Spark's own words, and without the long error as its context.
-        raise Interrupted(f"py4j.protocol.Py4JJavaError: {where}: {found[0]}") from None
+        raise Interrupted(f"py4j.protocol.Py4JJavaError: {where}: {found[0][:_MOST_CHARACTERS]}") from None
