@@ -29,6 +29,12 @@ __all__ = ["make_topic", "node", "scratch", "spark", "standalone"]
 WORDS = ["--max-records", "150", "--optimize-every", "3"]
 
 
+def the_first_batch_is_being_written(path: Path, before: int) -> bool:
+    """There is a folder for the log of the table, and nothing in it."""
+    del before
+    return (path / "records" / "_delta_log").exists() and table_version(path) < 0
+
+
 def a_batch_is_planned(path: Path, before: int) -> bool:
     return planned_batch(path) > before
 
@@ -54,6 +60,7 @@ def a_file_is_being_written(path: Path, before: int) -> bool:
 
 
 POINTS: tuple[Callable[[Path, int], bool], ...] = (
+    the_first_batch_is_being_written,
     a_batch_is_planned,
     quarantine_is_written,
     the_table_is_written,

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -101,6 +103,22 @@ def test_parquet_by_sparks_own_sink_with_its_quarantine(
         write(node, topic, value)
         land_once(spark, node, path, **options)
     assert_landed_once(spark, node, path, topic, table_format="parquet")
+
+
+def test_records_that_were_deleted_before_they_were_landed(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic, path = make_topic(), tmp_path / "lake"
+    write(node, topic, *(b"%d" % number for number in range(30)))
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 20)]).values()
+    deleted.result(60)
+    options = {"topics": topic, "starting_offsets": json.dumps({topic: {"0": 3}})}
+    # This is the first batch, and it fails: the next run finds the beginnings of a table.
+    with pytest.raises(PipelineError, match=r"offsets 3 to 19 were deleted; .*; --accept-loss goes on without them$"):
+        land_once(spark, node, path, **options)
+    assert land_once(spark, node, path, **options, accept_loss=True).details["records"] == 10
+    assert_landed_once(spark, node, path, topic)
 
 
 def test_small_files_are_joined_and_the_rows_stay(

@@ -107,6 +107,8 @@ def read_lake(spark: SparkSession, path: str, topics: list[str]) -> tuple[DataFr
         return table.where(f.col("topic").isin(topics)).select(*findings.PLACE, value.alias("value"))
 
     frames = [narrow(table) for table in tables if table is not None]
+    if not frames:
+        raise PipelineError(f"nothing was landed in {path} yet")
     has_bytes = tables[0] is not None and "value" in tables[0].columns
     return (frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])), has_bytes
 

@@ -97,6 +97,9 @@ BOOTSTRAP = Option(
 )
 """As every pipeline that reads a cluster has it."""
 
+ACCEPT_LOSS = Option("accept_loss", "go on where records were deleted before they were read", kind=bool)
+"""As every pipeline that follows topics has it."""
+
 
 def no_settings(_options: Options) -> Settings:
     """Most pipelines need nothing special of Spark."""

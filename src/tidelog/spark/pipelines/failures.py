@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tidelog.errors import TidelogError
+from tidelog.spark.pipelines.declaration import ACCEPT_LOSS
 
 NOTHING_LOST = "nothing is lost: start it again and it goes on where it stopped"
 
@@ -19,7 +20,7 @@ _STAYS_SO = ("CheckpointError", "DataLossError")
 
 def reason_and_advice(error: BaseException, where: str = "") -> str:
     """Why a stream ended and, where that is all it takes, that it is to be started again."""
-    reason = reason_of(error) + where
+    reason = reason_of(error).replace("failOnDataLoss=false", ACCEPT_LOSS.flag) + where
     return reason if any(name in _whole_text(error) for name in _STAYS_SO) else f"{reason}; {NOTHING_LOST}"
 
 

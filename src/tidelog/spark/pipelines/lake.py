@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 DELTA, PARQUET = "delta", "parquet"
 PARTITION_BY = ("topic", "day")
+_NOTHING_YET = (
+    "UNABLE_TO_INFER_SCHEMA",  # of Parquet, when no batch had a row for it yet
+    "DELTA_TABLE_NOT_FOUND",  # when the first batch was cut short: there is a folder for the log and nothing in it
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Lake:
         try:
             return spark.read.format(self.table_format).load(table)
         except AnalysisException as error:
-            if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":  # of Parquet, when no batch had a row for it yet
+            if error.getCondition() in _NOTHING_YET:
                 return None
             raise
 

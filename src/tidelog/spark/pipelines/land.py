@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ConfigError
 from tidelog.spark.pipelines import cluster, lake, values
-from tidelog.spark.pipelines.declaration import BOOTSTRAP, Option, Options, Outcome, Pipeline, seconds, whole, words
+from tidelog.spark.pipelines.declaration import (
+    ACCEPT_LOSS,
+    BOOTSTRAP,
+    Option,
+    Options,
+    Outcome,
+    Pipeline,
+    seconds,
+    whole,
+    words,
+)
 from tidelog.spark.pipelines.failures import PipelineError, reason_and_advice, reason_of
 from tidelog.spark.pipelines.lake import Lake
 from tidelog.spark.pipelines.progress import Progress, batches_text
@@ -143,7 +153,7 @@ class _Job:
             "kafka.isolation.level": "read_committed",
             "startingOffsets": options.starting_offsets,
             "includeHeaders": "false" if options.without_headers else "true",
-            "failOnDataLoss": "true",
+            "failOnDataLoss": "false" if options.accept_loss else "true",
         }
         given |= {"subscribePattern": options.pattern} if options.pattern else {"subscribe": options.topics}
         if options.max_records:
@@ -273,6 +283,7 @@ What does not fit goes to quarantine with the reason, as it came.""",
         Option("max_records", "most records of one batch (default: all that is there)", kind=whole, metavar="N"),
         Option("starting_offsets", "where a new checkpoint begins: earliest, latest or JSON", default="earliest"),
         Option("checkpoint", "where the stream keeps how far it is (default: PATH/_state/checkpoint)", metavar="PATH"),
+        ACCEPT_LOSS,
         Option("group", "group whose offsets show the progress to Kafka's tools (default: land-NAME of PATH)"),
         Option("optimize_every", "join small files of Delta after so many batches; 0: never", default=50, kind=whole),
         Option(

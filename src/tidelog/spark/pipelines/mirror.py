@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark.pipelines import cluster
-from tidelog.spark.pipelines.declaration import BOOTSTRAP, Option, Options, Outcome, Pipeline, seconds, whole, words
+from tidelog.spark.pipelines.declaration import (
+    ACCEPT_LOSS,
+    BOOTSTRAP,
+    Option,
+    Options,
+    Outcome,
+    Pipeline,
+    seconds,
+    whole,
+    words,
+)
 from tidelog.spark.pipelines.failures import PipelineError, reason_and_advice
 from tidelog.spark.pipelines.progress import Progress, Silent, batches_text
 from tidelog.spark.pipelines.streams import Ends, Follower, stopped_by_signals
@@ -134,7 +144,7 @@ class _Job:
             "kafka.isolation.level": "read_committed",
             "startingOffsets": options.starting_offsets,
             "includeHeaders": "true",
-            "failOnDataLoss": "true",
+            "failOnDataLoss": "false" if options.accept_loss else "true",
             "groupId": options.group or f"mirror-{self._id()}",
             # One task reads a partition from end to end, and writes it: the order holds, nothing is shuffled.
             "minPartitions": "1",
@@ -206,6 +216,7 @@ together: a checkpoint that was removed needs another name, or it is refused."""
         Option("every", "time between two batches", default=1.0, kind=seconds, metavar="SECONDS"),
         Option("max_records", "most records of one batch (default: all that is there)", kind=whole, metavar="N"),
         Option("starting_offsets", "where a new checkpoint begins: earliest, latest or JSON", default="earliest"),
+        ACCEPT_LOSS,
         Option("group", "group whose offsets on the source show the progress (default: mirror-NAME)"),
         Option("replication", "replicas of topics that are made (default: the target's)", default=-1, kind=int),
         Option("compression", "of what is written", default="none", choices=("none", "gzip", "snappy", "lz4", "zstd")),
