@@ -184,6 +184,25 @@ def test_the_only_copy_is_not_cut_however_often_its_node_starts() -> None:
         assert stage.wait_until(lambda: not stage.cluster.process(1).alive, 20_000)
 
 
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_where_only_a_damaged_replica_is_in_sync_another_may_lead_if_it_is_let(is_asked: bool) -> None:
+    """Seed 200799: it counted as the leader, served nothing, and nobody could take its place."""
+    stage = started([1, 2], unclean_leader_election_enable=str(not is_asked).lower())
+    stage.kill(2)
+    assert stage.wait_until(lambda: isr_of(stage) == {1}, 30_000)
+    rot(stage, 1, 4)
+    stage.kill(1)
+    stage.start_node(1)
+    stage.start_node(2)
+    if is_asked:
+        stage.wait(5_000)
+        assert stage.partition("events", 0).leader == -1
+        assert stage.elect("unclean", "events", [0]) == ""
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2}, 30_000)
+    assert stage.partition("events", 0).leader == 2
+    assert values(stage, 1) == values(stage, 2) == VALUES
+
+
 def test_where_the_others_die_meanwhile_the_damaged_one_leads_again() -> None:
     """It gave up, and nobody took over: nothing was thrown away yet, and it has nearly everything."""
     stage = started([1, 2])

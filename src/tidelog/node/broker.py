@@ -183,7 +183,14 @@ class Broker:
         elr = partition.eligible_leader_replicas
         for _ in range(2):  # one that is found damaged now may be one that can be copied again at once
             if not self._damage.may_open(
-                topic.name, topic.topic_id, index, directory_id, partition.leader, partition.isr, elr
+                topic.name,
+                topic.topic_id,
+                index,
+                directory_id,
+                partition.leader,
+                partition.replicas,
+                partition.isr,
+                elr,
             ):
                 return None
             config = self.topic_config(topic.name)

@@ -83,6 +83,7 @@ class DamagedReplicas:
         index: int,
         directory_id: bytes,
         leader: int,
+        replicas: Collection[int],
         isr: Collection[int],
         elr: Collection[int],
     ) -> bool:
@@ -109,7 +110,7 @@ class DamagedReplicas:
                 return True
             return False
         if partition is None:
-            if {*isr, *elr} - {node_id}:  # others may lead, if they are let
+            if len(replicas) > 1:  # others may lead then: those in sync or eligible, or whom an operator lets
                 self._assign(topic_id, index, LOST_DIRECTORY)
             return False
         if leader < 0:
