@@ -122,3 +122,16 @@ def test_a_replay_can_be_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("seed 5: all is well")
     assert all(int(line.split()[0]) < 100 for line in lines[:-1])
+
+
+def test_the_race_tells_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """A history that a finding cuts short is no fast one."""
+    assert main(["sim", "speed", "--seeds", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["seeds"] == 1
+    assert told["simulated_seconds"] >= 30
+    assert told["cpu_seconds"] > 0
+    assert told["findings"] == 0
+    with mutants.ALL["watermark-is-maximum"].put_in():
+        assert main(["sim", "speed", "--seeds", "2", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["findings"] > 0

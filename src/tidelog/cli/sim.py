@@ -148,7 +148,12 @@ def _race(arguments: argparse.Namespace) -> int:
     simulated_s, cpu_s, findings = speed.race(arguments.seeds)
     if arguments.json:
         print_json(
-            {"seeds": arguments.seeds, "simulated_seconds": round(simulated_s, 1), "cpu_seconds": round(cpu_s, 2)}
+            {
+                "seeds": arguments.seeds,
+                "simulated_seconds": round(simulated_s, 1),
+                "cpu_seconds": round(cpu_s, 2),
+                "findings": findings,
+            }
         )
     else:
         print(
