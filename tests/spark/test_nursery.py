@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tidelog.spark.nursery import Nursery
+from tests.support.processes import wait_until
+from tidelog.spark.nursery import Nursery, _door_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there are processes forked this way")
 WAIT_S = 60.0
@@ -95,6 +97,49 @@ def test_a_daemon_ends_when_spark_ends_its_door(nursery: Nursery) -> None:
     daemon.wait()
     assert daemon.process.stdin is not None
     daemon.process.stdin.close()
+
+
+DEAF = """if True:
+    import signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    print("ready", flush=True)
+    signal.sigwait([signal.SIGTERM])
+    print("lost", flush=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.pause()
+"""
+
+
+def test_a_daemon_that_misses_a_signal_gets_another(tmp_path: Path) -> None:
+    """PySpark's daemon raises an exception at the first, which gets lost when it comes in the middle of a fork."""
+    daemon = subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE)
+    assert daemon.stdout is not None
+    assert daemon.stdout.readline() == b"ready\n"
+    address, door = str(tmp_path / "socket"), tmp_path / "door"
+    door.write_text(_door_text(address))
+    door.chmod(0o700)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        listening.settimeout(WAIT_S)
+        command = [str(door), "-m", "pyspark.daemon"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        connection, _ = listening.accept()
+        with connection:
+            size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
+            connection.recv(size, socket.MSG_WAITALL)
+            connection.sendall(daemon.pid.to_bytes(4, "big"))
+            wait_until(lambda: catches(process.pid, signal.SIGALRM), WAIT_S, "the door listens to signals")
+            process.send_signal(signal.SIGTERM)
+            assert daemon.wait(WAIT_S) == -signal.SIGTERM
+    assert daemon.stdout.read() == b"lost\n"
+    daemon.stdout.close()
+    assert process.wait(WAIT_S) == 0
+
+
+def catches(process: int, number: int) -> bool:
+    (caught,) = re.findall(r"SigCgt:\t(\w+)", Path(f"/proc/{process}/status").read_text())
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 @pytest.mark.parametrize("variable", ["PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS"])

@@ -44,7 +44,14 @@ def _hand_over(arguments: list[str]) -> bool:
         # Spark's end of the daemon's pipes is all that must be open: it reads its end there, and so does the daemon.
         for number in (0, 1):
             os.close(number)
-        signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
+
+        def end(*_: object) -> None:
+            # Again every second: PySpark's daemon answers the first by an exception, which gets lost where it forks.
+            signal.alarm(1)
+            os.kill(process, signal.SIGTERM)
+
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGALRM, end)
         connection.settimeout(None)
         connection.recv(1)  # nothing is ever sent: this ends with the daemon
     return True
