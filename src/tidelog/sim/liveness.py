@@ -35,7 +35,7 @@ class Wishes:
 
         def stuck() -> str:
             for topic, index, partition in self._cluster.newest_image().partitions():
-                if not self._can_do_without(topic.name, partition, absent):
+                if not self._can_do_without(topic.name, index, partition, absent):
                     continue
                 if partition.leader in (-1, absent):
                     return f"{topic.name}-{index} has leader {partition.leader}, in sync {partition.isr}"
@@ -49,10 +49,16 @@ class Wishes:
 
         return _first(lambda: self._who_is_away(absent), stuck, lambda: self._what_is_unsettled(absent))
 
-    def _can_do_without(self, topic: str, partition: Partition, absent: int) -> bool:
+    def _can_do_without(self, topic: str, index: int, partition: Partition, absent: int) -> bool:
         wanted = next((one.min_insync_replicas for one in self._shape.every_topic if one.name == topic), 1)
         left = [replica for replica in partition.replicas if replica != absent]
-        return len(left) >= max(1, min(wanted, len(partition.replicas)))
+        return len(left) >= max(1, min(wanted, len(partition.replicas))) and any(
+            (one, topic, index) not in self._history.rotten for one in left
+        )
+
+    def _is_rotten(self, topic: str, index: int, partition: Partition) -> bool:
+        """Whether no replica is whole: whoever finds that is not served, and nobody is there to copy from."""
+        return all((one, topic, index) in self._history.rotten for one in partition.replicas)
 
     def _who_is_away(self, absent: int = -1) -> str:
         away = [one for one in self._cluster.node_ids if one != absent and not self._cluster.is_running(one)]
@@ -67,6 +73,8 @@ class Wishes:
     def _what_is_out_of_order(self) -> str:
         """Every partition is led by its preferred replica, all its replicas are in sync, and no move is under way."""
         for topic, index, one in self._cluster.newest_image().partitions():
+            if self._is_rotten(topic.name, index, one):
+                continue
             if one.leader != one.replicas[0] or len(one.isr) < len(one.replicas) or one.is_reassigning:
                 moving = (
                     f", adding {one.adding_replicas}, removing {one.removing_replicas}" if one.is_reassigning else ""
@@ -82,7 +90,7 @@ class Wishes:
         for producer in self._history.producers:
             for one in producer.unsettled:
                 topic = image.topic(one.key[0])
-                if topic is None or self._can_do_without(one.key[0], topic.partitions[one.key[1]], absent):
+                if topic is None or self._can_do_without(*one.key, topic.partitions[one.key[1]], absent):
                     waiting = len(producer.unsettled)
                     return f"{producer.name} waits for {waiting} records, first {one.value} ({one.error.name})"
         return ""
@@ -95,6 +103,8 @@ class Wishes:
         for (topic, index), consumer in zip(self._shape.consumers, self._history.consumers, strict=True):
             known = image.topic(topic)
             assert known is not None
+            if self._is_rotten(topic, index, known.partitions[index]):
+                continue
             leader = self._cluster.process(known.partitions[index].leader)
             hosted = leader.node.replicas.partitions.get((topic, index))
             if hosted is None or consumer.position < hosted.log.log_end_offset:

@@ -61,9 +61,11 @@ class WatermarkWithinInSyncLogs(Checker):
             self._look(process.host.name, partition, leadership)
 
     def _look(self, leader: int, partition: Partition, leadership: Leadership) -> None:
+        committed = self._committed_isr(partition)
         for member, follower in leadership.followers.items():
             other = self.history.cluster.world.hosts[member].process
-            if member not in leadership.isr or other is None or not other.alive:
+            # One that is out of the ISR without its leader knowing holds the watermark up, whatever it has.
+            if member not in leadership.isr or member not in committed or other is None or not other.alive:
                 continue
             copy = other.node.replicas.partitions.get((partition.topic, partition.index))
             # One that knows a later epoch may have cut what this leader does not know to be over; one that lives again
@@ -81,6 +83,10 @@ class WatermarkWithinInSyncLogs(Checker):
                     f"{partition}: the watermark of leader {leader} is {partition.high_watermark}, but node {member}, "
                     f"in sync, ends at {copy.log.log_end_offset}"
                 )
+
+    def _committed_isr(self, partition: Partition) -> tuple[int, ...]:
+        topic = self.history.replay.image.topics.get(partition.topic_id)
+        return () if topic is None else topic.partitions[partition.index].isr
 
 
 class WatermarkWaitsForMinIsr(Checker):
