@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from tests.clients import confluent, samples
 from tests.clients.samples import Record
@@ -151,6 +151,35 @@ def test_what_was_acknowledged_to_a_plain_writer_is_there() -> None:
                 assert found.get(offset) == number, f"record {number} was acknowledged at offset {offset}"
 
 
+def machine_was_down(node: Node) -> None:
+    """What the node noted of its machine's boot is over, so that nobody vouches for its disk."""
+    (node.data_directory / ".tidelog-registered").unlink()
+
+
+def test_what_no_stop_has_torn_is_not_cut_before_somebody_says_so() -> None:
+    """A kill tears nothing but the last batch: records that are unreadable after one are damaged, and not dropped."""
+    with own_node() as node:
+        confluent.create_topic(node, "rotten", 1)
+        values = samples.numbered(200, size=200)
+        for start in range(0, 200, 100):
+            confluent.produce_all(node, "rotten", [Record(None, each, 1) for each in values[start : start + 100]])
+        node.kill()
+        segment = node.data_directory / "rotten-0" / "00000000000000000000.log"
+        data = bytearray(segment.read_bytes())
+        data[-100] ^= 0x10
+        segment.write_bytes(data)
+        node.start()
+        with confluent.reading(node, [TopicPartition("rotten", 0, 0)]) as consumer:
+            with pytest.raises(KafkaException, match="KAFKA_STORAGE_ERROR"):
+                consumer.get_watermark_offsets(TopicPartition("rotten", 0), 60)
+        assert segment.read_bytes() == data
+        node.kill()
+        machine_was_down(node)
+        node.start()
+        with confluent.reading(node, [TopicPartition("rotten", 0, 0)]) as consumer:
+            assert consumer.get_watermark_offsets(TopicPartition("rotten", 0), 60) == (0, 100)
+
+
 @pytest.mark.parametrize("damage", ["cut", "half a batch", "zeros", "flipped bits"])
 def test_a_torn_tail_is_cut_and_never_served(damage: str) -> None:
     """What a power loss can do to the last bytes of a segment: whole batches before it stay, it goes."""
@@ -171,6 +200,7 @@ def test_a_torn_tail_is_cut_and_never_served(damage: str) -> None:
         else:
             data[-100] ^= 0x10
         segment.write_bytes(data)
+        machine_was_down(node)
         node.start()
         with confluent.reading(node, [TopicPartition("torn", 0, 0)]) as consumer:
             start_offset, end = consumer.get_watermark_offsets(TopicPartition("torn", 0), 60)
