@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.groups.support import GROUP, ClassicMember, GroupNode, settle
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
@@ -357,3 +358,17 @@ def test_members_of_a_node_that_stops_leading_are_sent_away(node: GroupNode) -> 
     assert second.heartbeat() is ErrorCode.NOT_COORDINATOR
     assert node.world.run_until(lambda: bool(asked.answers))
     assert asked.answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_what_is_still_set_for_a_coordinator_that_is_over_writes_nothing(node: GroupNode) -> None:
+    """Seed 202220: the time to join ended after another node led the partition, and the node failed at it."""
+    state = node.state()
+    group = state.create_classic(GROUP)
+    group.state = State.PREPARING_REBALANCE
+    coordinator = node.process(1).node.groups.coordinator
+    index = next(index for index, shard in coordinator.shards.items() if shard.state is state)
+    coordinator.shards.pop(index).close()
+    rebalance.complete_join(state, group)
+    with pytest.raises(KafkaError) as refused:
+        state.save(group, {}, lambda _: None)
+    assert refused.value.code is ErrorCode.NOT_COORDINATOR
