@@ -33,11 +33,11 @@ def partition_for(key: str, partitions: int) -> int:
 class Coordinator(Generic[State]):
     """The shards of one topic."""
 
-    def __init__(self, topic: str, replicas: Replicas, make_state: Callable[[int], State]) -> None:
+    def __init__(self, topic: str, replicas: Replicas, make_state: Callable[[Callable[[], Shard]], State]) -> None:
         self.topic = topic
         self._replicas = replicas
         self._make_state = make_state
-        """Makes the empty state of a partition, by its number."""
+        """Makes the empty state of a shard, which it writes by: its own, whoever has the partition by then."""
         self.shards: dict[int, Shard] = {}
 
     def role_changed(self, partition: Partition) -> None:
@@ -51,10 +51,15 @@ class Coordinator(Generic[State]):
             shard.close()
             shard = None
         if leads and shard is None:
-            state = self._make_state(partition.index)
-            shard = Shard(partition, self._replicas, state)
-            self.shards[partition.index] = shard
+            shard = self.shards[partition.index] = self._make_shard(partition)
             shard.load()
+
+    def _make_shard(self, partition: Partition) -> Shard:
+        def own() -> Shard:
+            return shard
+
+        shard = Shard(partition, self._replicas, self._make_state(own))
+        return shard
 
     def removed(self, partition: Partition) -> None:
         """The replica is gone from this node."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tidelog.config import NodeConfig
 from tidelog.coordination.coordinator import Coordinator
-from tidelog.coordination.shard import ShardStatus
+from tidelog.coordination.shard import Shard, ShardStatus
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.groups import records
 from tidelog.groups.classic.group import ClassicGroup
@@ -43,10 +43,8 @@ class Groups:
         self._config = config
         self.coordinator: Coordinator[GroupsState] = Coordinator(TOPIC, replicas, self._make_state)
 
-    def _make_state(self, index: int) -> GroupsState:
-        return GroupsState(
-            self._outbox, self._config, self.topics, lambda: self.coordinator.shards[index], self._overrides
-        )
+    def _make_state(self, shard: Callable[[], Shard]) -> GroupsState:
+        return GroupsState(self._outbox, self._config, self.topics, shard, self._overrides)
 
     def state_of(self, group_id: str) -> GroupsState:
         """The state with a group; raises what a client is told when that is not here or not read yet."""

@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.config import GroupConfig, NodeConfig
 from tidelog.coordination.answers import WaitingAnswers
 from tidelog.coordination.shard import Answer, KeyAndValue, Shard
-from tidelog.errors import DecodeError, ErrorCode, KafkaError
+from tidelog.errors import DecodeError
 from tidelog.groups import records
 from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.consumer import replay as consumer_replay
@@ -49,8 +49,6 @@ class GroupsState:
         self._answers = WaitingAnswers(outbox, shard, lambda: self.config.offsets_commit_timeout_ms)
         self._expiry: Any = None
         self.is_active = False
-        self._is_over = False
-        """Closed: another state, here or elsewhere, has the partition, and this one writes nothing to it."""
 
     @property
     def config(self) -> NodeConfig:
@@ -72,8 +70,6 @@ class GroupsState:
         """Append and apply records; `answer` hears once that they, and all before them, are committed, or are not known
         to be. Raises KafkaError, with a code for members, when nothing was written.
         """
-        if self._is_over:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, "its partition is no longer led here")
         self._answers.write(content, answer, compression=self.config.offsets_topic_compression_codec, **batch)
 
     def when_committed(self, answer: Answer) -> None:
@@ -159,7 +155,6 @@ class GroupsState:
         from tidelog.groups.classic import rebalance
 
         self.is_active = False
-        self._is_over = True
         if self._expiry is not None:
             self._expiry.stop()
         for group in self.groups.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tidelog.coordination.coordinator import Coordinator
-from tidelog.coordination.shard import ShardStatus
+from tidelog.coordination.shard import Shard, ShardStatus
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.replica.replicas import Replicas
 from tidelog.transactions.state import Surroundings, TransactionsState
@@ -21,8 +21,8 @@ class Transactions:
         self._partitions_of = partitions_of
         self.coordinator: Coordinator[TransactionsState] = Coordinator(TOPIC, replicas, self._make_state)
 
-    def _make_state(self, index: int) -> TransactionsState:
-        return TransactionsState(self._surroundings, lambda: self.coordinator.shards[index])
+    def _make_state(self, shard: Callable[[], Shard]) -> TransactionsState:
+        return TransactionsState(self._surroundings, shard)
 
     def state_of(self, transactional_id: str) -> TransactionsState:
         """The state with a transactional id; raises what a client is told when that is not here or not read yet."""
