@@ -151,6 +151,16 @@ def test_what_was_acknowledged_to_a_plain_writer_is_there() -> None:
                 assert found.get(offset) == number, f"record {number} was acknowledged at offset {offset}"
 
 
+def killed_with_batches(node: Node, topic: str, batches: int) -> tuple[Path, list[bytes]]:
+    """The segment of a topic with so many batches of a hundred records, and their values; its node was killed."""
+    confluent.create_topic(node, topic, 1)
+    values = samples.numbered(batches * 100, size=200)
+    for start in range(0, len(values), 100):
+        confluent.produce_all(node, topic, [Record(None, each, 1) for each in values[start : start + 100]])
+    node.kill()
+    return node.data_directory / f"{topic}-0" / "00000000000000000000.log", values
+
+
 def machine_was_down(node: Node) -> None:
     """What the node noted of its machine's boot is over, so that nobody vouches for its disk."""
     (node.data_directory / ".tidelog-registered").unlink()
@@ -159,12 +169,7 @@ def machine_was_down(node: Node) -> None:
 def test_what_no_stop_has_torn_is_not_cut_before_somebody_says_so() -> None:
     """A kill tears nothing but the last batch: records that are unreadable after one are damaged, and not dropped."""
     with own_node() as node:
-        confluent.create_topic(node, "rotten", 1)
-        values = samples.numbered(200, size=200)
-        for start in range(0, 200, 100):
-            confluent.produce_all(node, "rotten", [Record(None, each, 1) for each in values[start : start + 100]])
-        node.kill()
-        segment = node.data_directory / "rotten-0" / "00000000000000000000.log"
+        segment, _ = killed_with_batches(node, "rotten", 2)
         data = bytearray(segment.read_bytes())
         data[-100] ^= 0x10
         segment.write_bytes(data)
@@ -184,12 +189,7 @@ def test_what_no_stop_has_torn_is_not_cut_before_somebody_says_so() -> None:
 def test_a_torn_tail_is_cut_and_never_served(damage: str) -> None:
     """What a power loss can do to the last bytes of a segment: whole batches before it stay, it goes."""
     with own_node() as node:
-        confluent.create_topic(node, "torn", 1)
-        values = samples.numbered(300, size=200)
-        for start in range(0, 300, 100):
-            confluent.produce_all(node, "torn", [Record(None, each, 1) for each in values[start : start + 100]])
-        node.kill()
-        segment = node.data_directory / "torn-0" / "00000000000000000000.log"
+        segment, values = killed_with_batches(node, "torn", 3)
         data = bytearray(segment.read_bytes())
         if damage == "cut":
             del data[-30:]

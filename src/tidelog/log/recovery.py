@@ -27,13 +27,10 @@ from tidelog.log.segment import RELATIVE_OFFSET_MAX, Segment
 from tidelog.log.segments import Segments
 from tidelog.log.snapshot_files import SnapshotFiles
 from tidelog.storage import Storage
+from tidelog.wire.batch_header import LENGTH_END
 
 if TYPE_CHECKING:
     from tidelog.config import TopicConfig
-
-
-LENGTH_START, LENGTH_END = 8, 12
-"""Where a batch has its length, which counts what comes after it."""
 
 
 class Recovered:
@@ -339,4 +336,5 @@ def _may_end(segment: Segment, position: int, following: Segment | None) -> bool
     rest = segment.size - position
     if following is not None or rest <= LENGTH_END:
         return following is None
-    return LENGTH_END + int.from_bytes(segment.file.read(position + LENGTH_START, LENGTH_END - LENGTH_START)) > rest
+    length = int.from_bytes(segment.file.read(position, LENGTH_END)[8:], "big", signed=True)
+    return LENGTH_END + length > rest

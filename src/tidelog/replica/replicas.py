@@ -185,8 +185,9 @@ class Replicas:
             found = partition_metadata.read(storage, name)
             if found is None and partition_metadata.has_records(storage, name):
                 # Whose records these are was made durable with the first of them that were. Where none ever was, a
-                # power loss may have taken the file, and nothing that counts goes with them.
-                if directory.stopped_cleanly or directory.recovery_points.get(key, 0):
+                # power loss may have taken the file, and nothing that counts goes with them. Anything else is damage:
+                # an empty log in their place would be taken for one that has them.
+                if self.lost_nothing or directory.stopped_cleanly or directory.recovery_points.get(key, 0):
                     raise CorruptionError(f"{name} has records, but its {names.PARTITION_METADATA} does not say whose")
                 self._set_aside(directory, key)
             elif found not in (topic_id, None):
