@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidelog.controller.delta import ImageDelta
 from tidelog.controller.entities import Partition
 from tidelog.controller.image import TOPIC_RESOURCE, MetadataImage
-from tidelog.controller.records import ClearElrRecord, RegisterBrokerRecord
+from tidelog.controller.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from tidelog.quorum.batches import records_of
 from tidelog.wire.batch import BatchHeader
 
 MIN_ISR = "min.insync.replicas"
+BROKER_RECORDS = (BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord)
 
 
 class Change(NamedTuple):
@@ -27,11 +33,11 @@ class Change(NamedTuple):
     min_isr: int
     """The topic's min.insync.replicas then."""
     registered: frozenset[int]
-    """Brokers that registered anew in the same batch."""
+    """Brokers that registered anew in the same decision."""
     is_cleared: bool
     """The record clears ELRs because a setting changed, which follows other rules."""
     inactive: frozenset[int] = frozenset()
-    """Brokers that were fenced or stopping after the batch."""
+    """Brokers that were fenced or stopping, or gone, before or after the decision."""
 
     @property
     def is_unclean(self) -> bool:
@@ -73,8 +79,7 @@ class Replay:
         """Apply a batch that is committed and follows the last one."""
         assert batch.base_offset == self.end_offset, "a gap in the committed metadata"
         records = records_of(batch)
-        registered = frozenset(one.broker_id for one in records if isinstance(one, RegisterBrokerRecord))
-        known = len(self.changes)
+        begin, inactive = len(self.changes), self._inactive()
         for record in records:
             delta = ImageDelta()
             self.image.apply(record, delta)
@@ -93,10 +98,13 @@ class Replay:
                             before,
                             topic.partitions[index],
                             wanted,
-                            registered,
+                            frozenset(),
                             is_cleared,
+                            inactive,
                         )
                     )
+            if isinstance(record, BROKER_RECORDS):
+                begin, inactive = self._broker_changed(record, begin, inactive)
             if isinstance(record, RegisterBrokerRecord):
                 counted_on = tuple(
                     f"{topic.name}-{index}"
@@ -104,10 +112,24 @@ class Replay:
                     if record.broker_id in one.isr or record.broker_id in one.eligible_leader_replicas
                 )
                 self.registrations.append(Registration(record.broker_id, record.incarnation_id, counted_on))
-        if len(self.changes) > known:
-            inactive = frozenset(one for one, broker in self.image.brokers.items() if not broker.active)
-            self.changes[known:] = [change._replace(inactive=inactive) for change in self.changes[known:]]
         self.end_offset = batch.next_offset
         self.images[self.end_offset] = (
             self.image.copy() if records else self.images.get(batch.base_offset, self.image.copy())
         )
+
+    def _broker_changed(self, record: Any, begin: int, inactive: frozenset[int]) -> tuple[int, frozenset[int]]:
+        """Note at the changes since `begin` what was decided with them; where the next begin, and who is inactive then.
+
+        A batch has every decision of a step, and a broker may be fenced and back within it. What is decided with the
+        record of a broker is before it when the broker goes, and after it when the broker comes.
+        """
+        now = self._inactive()
+        gone = frozenset((record.broker_id,)) - self.image.brokers.keys()
+        registered = frozenset((record.broker_id,) if isinstance(record, RegisterBrokerRecord) else ())
+        self.changes[begin:] = [
+            change._replace(inactive=inactive | now | gone, registered=registered) for change in self.changes[begin:]
+        ]
+        return len(self.changes), now
+
+    def _inactive(self) -> frozenset[int]:
+        return frozenset(one for one, broker in self.image.brokers.items() if not broker.active)
