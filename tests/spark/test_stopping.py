@@ -13,8 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.clients.conftest import TopicMaker
+from tests.spark import sink_judge
 from tests.support.nodes import Node
 from tests.support.processes import wait_until
+from tidelog.client.client import Client
+from tidelog.client.offsets import LATEST, list_offsets
+from tidelog.client.transactions import describe_transaction
 from tidelog.spark.pipelines.progress import Silent
 from tidelog.spark.pipelines.streams import POLL_S, Follower, stopped_by_signals
 from tidelog.spark.sink_stream import sink_for
@@ -61,6 +65,39 @@ def test_a_batch_that_a_stop_interrupts_says_so_in_few_words(
     # The words by which Spark tells a stop from a failure.
     assert "py4j.protocol.Py4JJavaError: An error occurred while calling" in text
     assert text.rstrip().endswith("java.lang.InterruptedException")
+
+
+def test_a_stop_while_tasks_write_leaves_no_transaction_open(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    """Whom Spark asks to abort then was told nothing by any task: readers waited for the transaction's timeout."""
+    topic = make_topic()
+
+    def write_and_wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            # More than Spark, and then the sink, gather before they pass it on.
+            yield pa.record_batch([pa.array(["x" * 1_000] * 40_000)], names=["value"])
+            time.sleep(300)
+            yield batch
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    slow = rows.selectExpr("cast(value as string) value").coalesce(1).mapInArrow(write_and_wait, "value string")
+    writer = slow.writeStream.format("tidelog").option("kafka.bootstrap.servers", node.bootstrap)
+    writer = writer.option("topic", topic).option("transactionalId", topic)
+    with Client(node.bootstrap) as client:
+        query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
+        try:
+            wait_until(lambda: end_of(client, topic) > 0, 60, "something is written")
+        finally:
+            query.stop()
+        assert query.exception() is None
+        assert describe_transaction(client, topic).state != "Ongoing"
+    assert sink_judge.read_committed(node.bootstrap, topic, 1) == []
+
+
+def end_of(client: Client, topic: str) -> int:
+    """The high watermark, open transactions or not."""
+    return list_offsets(client, {(topic, 0): LATEST})[topic, 0].offset
 
 
 def test_other_errors_are_told_as_they_are() -> None:

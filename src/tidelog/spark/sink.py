@@ -26,6 +26,7 @@ from tidelog.client.offsets import LATEST, list_offsets
 from tidelog.client.shared_transaction import FENCED, Identity
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
+from tidelog.spark.sink_open import OpenTransaction
 from tidelog.spark.sink_options import SinkOptions, check_columns
 from tidelog.spark.transactions import (
     LedgerEntry,
@@ -57,7 +58,10 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
         raise ConfigError("a topic cannot be overwritten: use output mode append or update")
     parsed = SinkOptions.parse(options)
     columns = check_columns(schema, parsed)
-    return StreamWriter(parsed, columns) if parsed.exactly_once else AtLeastOnceStreamWriter(parsed, columns)
+    if not parsed.exactly_once:
+        return AtLeastOnceStreamWriter(parsed, columns)
+    checkpoint = {name.lower(): text for name, text in options.items()}.get("checkpointlocation", "")
+    return StreamWriter(parsed, columns, checkpoint)
 
 
 @dataclass
@@ -101,11 +105,12 @@ class AtLeastOnceStreamWriter(_AtLeastOnce, DataSourceStreamArrowWriter):
 class _OneTransaction:
     """What both writers share. The transaction is begun when the writer is first sent to somebody."""
 
-    def __init__(self, options: SinkOptions, columns: list[str], transactional_id: str) -> None:
+    def __init__(self, options: SinkOptions, columns: list[str], transactional_id: str, checkpoint: str = "") -> None:
         self._options = options
         self._columns = columns
         self._transactional_id = transactional_id
         self._identity: Identity | None = None
+        self._open = OpenTransaction(options.bootstrap, transactional_id, checkpoint)
         self._entry: LedgerEntry | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,6 +119,7 @@ class _OneTransaction:
             run = TransactionRun(self._options, self._transactional_id)
             try:
                 self._identity = run.begin()
+                self._open.note(self._identity)
                 self._entry = self._read_ledger(run.client)
             finally:
                 run.close()
@@ -162,6 +168,7 @@ class _OneTransaction:
                 run.abort(identity)
             else:
                 run.commit(identity, entry)
+            self._open.forget()
         except SinkError:
             run.abort_quietly(identity)
             raise
@@ -169,12 +176,14 @@ class _OneTransaction:
             run.close()
 
     def _abort(self, messages: list[TaskWrote | None]) -> None:
-        """End it where somebody lived to say who it was; else the next begin does, or the transaction's timeout."""
-        identity = self._identity or next((one.identity for one in messages if one is not None), None)
+        """End it where it is known who it was; else the next begin does, or the transaction's timeout."""
+        told = next((message.identity for message in messages if message is not None), None)
+        identity = self._identity or told or self._open.read()
         if identity is not None:
             run = TransactionRun(self._options, self._transactional_id)
             run.abort_quietly(identity)
             run.close()
+        self._open.forget()
 
 
 WAY_OUT = (
@@ -205,8 +214,8 @@ class BatchWriter(_OneTransaction, DataSourceArrowWriter):
 class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
     """`df.writeStream`, exactly once. What the driver knows at a commit is what the tasks tell it."""
 
-    def __init__(self, options: SinkOptions, columns: list[str]) -> None:
-        super().__init__(options, columns, options.require_transactional_id())
+    def __init__(self, options: SinkOptions, columns: list[str], checkpoint: str) -> None:
+        super().__init__(options, columns, options.require_transactional_id(), checkpoint)
 
     def _read_ledger(self, client: Client) -> LedgerEntry | None:
         return read_ledger(client, self._transactional_id, self._options.delivery_timeout_ms, self._options.topic)
@@ -226,7 +235,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
             message.written = self._write_rows(iterator)
         except Exception:
             # The process that Spark will ask to abort knows only what tasks told it, and this one tells nothing more:
-            # where all failed it could not end the transaction, which would hold back readers until its timeout.
+            # unless it finds a note it could not end the transaction, which would hold back readers until its timeout.
             self._abort([message])
             raise
         return message
@@ -243,7 +252,7 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         self._commit(list(messages), LedgerEntry(batchId, wrote[0].query_id, topic))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """A task failed: nothing becomes visible, and the query ends."""
+        """A task failed, or the query was stopped: nothing becomes visible, and the query ends."""
         self._abort(messages)
 
 
