@@ -125,7 +125,7 @@ class GroupsState:
         if value is None:
             group = self.groups.get(group_id)
             if isinstance(group, ClassicGroup):
-                group.stop_timers()
+                group.end(self.outbox.now_ms)
                 del self.groups[group_id]
         elif not is_own:
             # What this coordinator writes itself is in memory already, with the requests that wait for it.
@@ -160,4 +160,6 @@ class GroupsState:
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
                 rebalance.turn_away(group)
-            group.stop_timers()
+                group.end(self.outbox.now_ms)
+            else:
+                group.stop_timers()

@@ -6,7 +6,7 @@ PREPARING_REBALANCE  -> COMPLETING_REBALANCE   everybody joined, or the time for
 COMPLETING_REBALANCE -> STABLE                 the leader's assignment is committed
                      -> PREPARING_REBALANCE    a member joined with something new, left or fell silent
 STABLE               -> PREPARING_REBALANCE    likewise, or the leader joined again
-any                  -> DEAD                   deleted, or now a group of the other protocol
+any                  -> DEAD                   deleted, now a group of the other protocol, or looked after elsewhere
 """
 
 from __future__ import annotations
@@ -117,6 +117,14 @@ class ClassicGroup:
         self.join_timer = self.sync_timer = None
         for member in self.members.values():
             member.stop_session()
+
+    def end(self, now_ms: int) -> None:
+        """It is deleted, of the other protocol from here on, or looked after elsewhere: nothing of it happens any more,
+        whatever still waits for records of it.
+        """
+        self.stop_timers()
+        if self.state is not State.DEAD:
+            self.move_to(State.DEAD, now_ms)
 
     # --- members ---
 

@@ -29,7 +29,7 @@ def replay(state: GroupsState, key: Any, value: Any) -> None:
         if value is None:
             return  # a tombstone of what compaction has removed already, or of a group that is a classic one by now
         if group is not None:
-            group.stop_timers()
+            group.end(state.outbox.now_ms)
         group = ConsumerGroup(key.group_id)
         state.groups[key.group_id] = group
     apply(state, group, key, value)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.groups import records as classic_records
-from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
 from tidelog.groups.consumer import embedded, records, sessions
 from tidelog.groups.consumer.epochs import Plan
@@ -95,6 +94,5 @@ def _take_leave(state: GroupsState, group: ClassicGroup) -> None:
         code = ErrorCode.REBALANCE_IN_PROGRESS
         member.answer_join(JoinGroupResponse(error_code=code, member_id=member.member_id))
         member.answer_sync(SyncGroupResponse(error_code=code))
-    rebalance.stop_waiting_for_syncs(group)
-    group.stop_timers()
-    sessions.after_load(state, made)
+    if state.is_active:
+        sessions.after_load(state, made)
