@@ -172,7 +172,7 @@ def test_a_producers_last_sequence_survives_and_restarts_know_it() -> None:
     log.roll(NOW)
     clean(log)
     headers = batches_in(log)
-    assert [(one.base_offset, one.record_count) for one in headers] == [(4, 0), (5, 1), (6, 1)]
+    assert [(one.base_offset, one.record_count) for one in headers] == [(0, 0), (4, 0), (5, 1), (6, 1)]
     for name in disk.list(DIRECTORY):
         if name.endswith(names.SNAPSHOT_SUFFIX):
             disk.delete(f"{DIRECTORY}/{name}")
@@ -185,6 +185,42 @@ def test_a_producers_last_sequence_survives_and_restarts_know_it() -> None:
     assert again.append_as_leader(following, 0, NOW).first_offset == 7
 
 
+def test_where_epochs_began_is_known_to_whoever_copies_or_recovers_the_log() -> None:
+    """Else records of a former leader that were never committed are kept where the gap is (seed 900053 of a hunt)."""
+    disk = SimulatedDisk()
+    log = open_compacted(disk)
+    cleaned_to = None
+    for epoch in range(5):
+        for number in range(3):
+            append(log, keyed((b"same", b"%d" % number)), epoch=epoch)
+        log.roll(NOW)
+        cleaned_to = clean(log, cleaned_to).clean_to
+    assert [(one.offset, one.value) for one in records_in(log)] == [(14, b"2")]
+    began = [(0, 0), (1, 3), (2, 6), (3, 9), (4, 12)]
+    assert log.epochs == began
+    copy = open_compacted(SimulatedDisk())
+    for header in batches_in(log):
+        copy.append_as_follower(memoryview(bytes(header.data)))
+    assert (copy.epochs, copy.log_end_offset) == (began, 15)
+    log.close()
+    disk.delete(f"{DIRECTORY}/{names.EPOCH_CHECKPOINT}")
+    assert open_compacted(disk, clean=False).epochs == began
+
+
+def test_the_head_of_an_epoch_holds_no_marker_back() -> None:
+    log = open_compacted(SimulatedDisk(), delete_retention_ms=DAY_MS)
+    _transaction(log, 1, 0, (b"a", b"1"))
+    append(log, marker(1, commit=True), is_internal=True)
+    append_all(log, [(b"a", b"2")])
+    log.roll(NOW)
+    log.expire_producers(NOW + 2 * DAY_MS)
+    clean(log)
+    clean(log, now_ms=NOW + 1)
+    clean(log, now_ms=NOW + 2 * DAY_MS)
+    headers = [(one.base_offset, one.record_count, one.is_transactional) for one in batches_in(log)]
+    assert headers == [(0, 0, False), (2, 1, False)]
+
+
 def test_an_expired_producer_is_not_kept() -> None:
     log = open_compacted(SimulatedDisk())
     log.append_as_leader(keyed((b"a", b"1"), producer_id=1, producer_epoch=0, base_sequence=0), 0, NOW)
@@ -192,7 +228,7 @@ def test_an_expired_producer_is_not_kept() -> None:
     log.roll(NOW)
     log.expire_producers(NOW + 2 * DAY_MS)
     clean(log)
-    assert [header.base_offset for header in batches_in(log)] == [1]
+    assert [(header.base_offset, header.producer_id) for header in batches_in(log)] == [(0, -1), (1, -1)]
 
 
 # --- transactions ---

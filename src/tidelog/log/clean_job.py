@@ -8,6 +8,8 @@ later record supersedes. A batch that loses nothing is copied byte by byte; a se
     data of an aborted transaction       nothing
     a marker                             itself while its transaction has records, and then until the delete horizon
     the last of a producer, of a segment its header at least: sequences, epochs and ends of segments are not forgotten
+    the first of a leader's epoch        its header at least (Kafka drops it): where an epoch began decides where two
+                                         logs part, and whoever copies or recovers the log knows it from nothing else
 
 Offsets never change, so a compacted log has gaps, but never between two segments.
 """
@@ -61,6 +63,8 @@ class _Job:
         self._records_read = 0
         self._records_kept = 0
         self._unreadable = 0
+        self._epoch: int | None = None
+        """The leader epoch of the batch before the one under way in the second reading, which begins with the log."""
 
     def run(self) -> CleanResult:
         """Note the keys, then write every group of segments anew."""
@@ -146,6 +150,8 @@ class _Job:
     ) -> bytes | memoryview | None:
         """A batch as it is to be from now on, a view of it where it stays as it is; None when nothing of it is kept."""
         request = self._request
+        is_first_of_epoch = header.partition_leader_epoch != self._epoch
+        self._epoch = header.partition_leader_epoch
         horizon_ms = header.delete_horizon_ms
         is_past_horizon = horizon_ms is not None and horizon_ms <= request.now_ms
         self._records_read += header.record_count
@@ -171,6 +177,8 @@ class _Job:
                 return header.data if kept.record_count == header.record_count else _with_fewer(header, kept)
         if is_end or self._is_last_of_producer(header):
             return header.data if not header.record_count else _emptied(header)
+        if is_first_of_epoch:
+            return header.data if _is_bare(header) else _emptied(header, is_bare=True)
         return None
 
     def _kept(self, header: BatchHeader, keeps_tombstones: bool) -> Kept | None:
@@ -309,18 +317,25 @@ def _rebuilt(header: BatchHeader, kept: Kept | None, payload: bytes, base_timest
     )
 
 
-def _emptied(header: BatchHeader) -> bytes:
-    """The header alone, for the offsets, the producer's sequence and the epoch in it."""
+def _is_bare(header: BatchHeader) -> bool:
+    """Whether all that is left of a batch is where it was, and its epoch."""
+    return not header.record_count and header.producer_id < 0 and not header.is_control
+
+
+def _emptied(header: BatchHeader, *, is_bare: bool = False) -> bytes:
+    """The header alone, for the offsets, the producer's sequence and the epoch in it; a bare one is nobody's, so that
+    no marker waits for it.
+    """
     return pack_header(
         base_offset=header.base_offset,
         partition_leader_epoch=header.partition_leader_epoch,
-        attributes=header.attributes & _KEPT_ATTRIBUTES,
+        attributes=header.attributes & (LOG_APPEND_TIME if is_bare else _KEPT_ATTRIBUTES),
         last_offset_delta=header.last_offset_delta,
         base_timestamp=_NO_TIMESTAMP,
         max_timestamp=header.max_timestamp,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
+        producer_id=-1 if is_bare else header.producer_id,
+        producer_epoch=-1 if is_bare else header.producer_epoch,
+        base_sequence=-1 if is_bare else header.base_sequence,
         record_count=0,
         payload=b"",
     )
