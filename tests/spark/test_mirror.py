@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.clients import confluent
 from tests.clients.samples import Record
 from tests.spark import sink_judge
 from tests.support.nodes import Node, passing_node, peer_under_test
+from tidelog.client.admin import delete_records
 from tidelog.client.client import Client
 from tidelog.client.groups import committed_offsets
 from tidelog.errors import ConfigError
@@ -104,6 +106,23 @@ def test_topics_go_under_another_name_and_partitions_are_added(
     )
     assert outcome.details["records"] == 60
     assert content(target, "old.events") == content(node, "events")
+
+
+def test_records_that_were_deleted_before_they_were_mirrored(
+    spark: SparkSession, node: Node, target: Node, tmp_path: Path
+) -> None:
+    confluent.create_topic(node, "short-lived", PARTITIONS)
+    fill(node, "short-lived", 0, 20)
+    with Client(node.bootstrap) as client:
+        delete_records(client, {("short-lived", 1): 15})
+    given = {"bootstrap": node.bootstrap, "to": target.bootstrap, "checkpoint": str(tmp_path / "c"), "once": True}
+    starts = json.dumps({"short-lived": {"0": 0, "1": 3, "2": 0}})
+    options = given | {"topics": "short-lived", "name": "late", "starting_offsets": starts}
+    with pytest.raises(PipelineError, match=r"offsets 3 to 14 were deleted; .*; --accept-loss goes on without them$"):
+        mirror(spark, **options)
+    assert content(target, "short-lived") == []
+    assert mirror(spark, **options, accept_loss=True).details["records"] == 45
+    assert content(target, "short-lived") == content(node, "short-lived")
 
 
 def test_what_cannot_be_mirrored_is_said(
