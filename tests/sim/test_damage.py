@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim.test_throttle import reassign
+from tidelog.replica.read_again import MOST_REMEMBERED, ReadAgain
 from tidelog.sim.simulated_stage import SimulatedStage
 from tidelog.sim.stage import Plan
 from tidelog.wire.batch import iterate_batches
@@ -91,6 +92,27 @@ def test_a_leader_with_rot_lets_another_lead_and_copies_again(seed: int) -> None
     stage.send("p", "events", 0, "after")
     assert stage.wait_until(lambda: stage.unsettled("p") == 0, 10_000)
     assert [entry.outcome for entry in stage.ledger("p")] == ["acknowledged"] * 11
+
+
+def test_a_leader_with_rot_that_only_consumers_read_lets_another_lead() -> None:
+    """They can only ask again, which they did for ever although another replica had it whole (seed 203556)."""
+    stage = started([1, 2])
+    rot(stage, 1, 4)
+    stage.add_consumer("c", "", "", False)
+    assert [one.value for one in stage.consume("c", "events", 0).records] == VALUES
+    assert stage.partition("events", 0).leader == 2
+    (damaged,) = told(stage, "log-damaged")
+    assert "a consumer reads it again" in damaged[2].fields["reason"]
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2}, 30_000)
+    assert stage.log_bytes(1, "events", 0) == stage.log_bytes(2, "events", 0)
+
+
+def test_what_several_consumers_read_is_looked_at_now_and_then_only() -> None:
+    again = ReadAgain()
+    assert [time for time in range(1, 70) if again.is_due(7)] == [2, 4, 8, 16, 32, 64]
+    for offset in range(100, 100 + MOST_REMEMBERED):
+        assert not again.is_due(offset)
+    assert not again.is_due(7)  # forgotten
 
 
 def test_the_only_copy_is_never_thrown_away() -> None:

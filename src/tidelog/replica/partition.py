@@ -20,6 +20,7 @@ from tidelog.errors import ErrorCode, KafkaError
 from tidelog.log import Appended, Log
 from tidelog.outbox import Outbox
 from tidelog.replica.leadership import FetchStream, Leadership
+from tidelog.replica.read_again import ReadAgain
 
 Acknowledge = Callable[[ErrorCode], None]
 """Called once: with NONE when the offset is there, or with why it will not be."""
@@ -72,6 +73,7 @@ class Partition:
         "leadership",
         "log",
         "node_id",
+        "read_again",
         "role",
         "topic",
         "topic_id",
@@ -112,6 +114,7 @@ class Partition:
         """Consumers: they see what is committed."""
         self.end_watchers: dict[Watcher, None] = {}
         """Followers: they see all there is."""
+        self.read_again = ReadAgain()
         self._surroundings = surroundings
         self._committed_waiters: deque[tuple[int, Acknowledge]] = deque()
         self._durable_waiters: deque[tuple[int, Acknowledge]] = deque()

@@ -160,7 +160,7 @@ class Consumer(Client):
                 then(FetchAnswer(ErrorCode.NETWORK_EXCEPTION, -1, -1, [], waited_ms))
                 return
             data = response.responses[0].partitions[0]
-            reads = []
+            reads: list[Read] = []
             try:
                 for batch in iterate_batches(data.records) if data.records else ():
                     check_crc(batch)
@@ -171,8 +171,9 @@ class Consumer(Client):
                             reads.append(Read(record.offset, epoch, value, node_id, self.world.now_ms))
             except KafkaError as error:
                 self.corruptions += 1
-                then(FetchAnswer(error.code, -1, -1, [], waited_ms))
-                return
+                if not reads:  # else it takes what is whole, and finds the rest damaged when it comes there
+                    then(FetchAnswer(error.code, -1, -1, [], waited_ms))
+                    return
             if reads and reads[-1].offset >= data.high_watermark:
                 self.uncommitted.append(reads[-1])
             if reads and reads[-1].epoch > leader_epoch >= 0:

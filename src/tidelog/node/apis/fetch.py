@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.events import Request
+from tidelog.log import LogRead
 from tidelog.outbox import Timer
 from tidelog.replica.fetch_sessions import FetchEntry, FetchSession
 from tidelog.replica.partition import Partition, Role
@@ -216,15 +217,19 @@ class _Fetch:
         """
         leadership = partition.leadership
         progress = None if leadership is None else leadership.followers.get(self.follower_id)
-        if progress is None or progress.sent_offset != wanted.fetch_offset:
-            return
+        if progress is not None and progress.sent_offset == wanted.fetch_offset:
+            self._look_for_damage(
+                partition, wanted.fetch_offset, wanted.partition_max_bytes, f"node {self.follower_id} refused it"
+            )
+
+    def _look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> None:
         try:
-            damage = partition.log.find_damage(wanted.fetch_offset, wanted.partition_max_bytes)
+            damage = partition.log.find_damage(offset, max_bytes)
         except StorageError as error:
             self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
             return
         if damage is not None:
-            self.node.replicas.on_damage(partition, f"{damage}; node {self.follower_id} refused it")
+            self.node.replicas.on_damage(partition, f"{damage}; {why}")
 
     def _end_offset(self, partition: Partition) -> int:
         if self.follower_id >= 0:
@@ -283,20 +288,7 @@ class _Fetch:
         at_least_one = self.size == 0
         if budget <= 0 and not at_least_one:
             return 0
-        try:
-            found = log.read(
-                offset,
-                min(entry.max_bytes, max(budget, 0)),
-                up_to_offset=end_offset,
-                at_least_one=at_least_one,
-            )
-        except StorageError as error:
-            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
-        except KafkaError as error:
-            if error.code is ErrorCode.CORRUPT_MESSAGE:
-                self.node.replicas.on_damage(partition, str(error))
-            raise
+        found = self._read_log(partition, offset, min(entry.max_bytes, max(budget, 0)), end_offset, at_least_one)
         if not found.size:
             return 0
         data.records = found.parts
@@ -306,6 +298,22 @@ class _Fetch:
                 for one in log.aborted_transactions(offset, found.next_offset)
             ]
         return int(found.size)
+
+    def _read_log(
+        self, partition: Partition, offset: int, max_bytes: int, end_offset: int, at_least_one: bool
+    ) -> LogRead:
+        try:
+            found = partition.log.read(offset, max_bytes, up_to_offset=end_offset, at_least_one=at_least_one)
+        except StorageError as error:
+            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        except KafkaError as error:
+            if error.code is ErrorCode.CORRUPT_MESSAGE:
+                self.node.replicas.on_damage(partition, str(error))
+            raise
+        if found.size and self.follower_id < 0 and partition.read_again.is_due(offset):
+            self._look_for_damage(partition, offset, 1, "a consumer reads it again")  # the first batch
+        return found
 
     def _replica_nearby(self, entry: FetchEntry, partition: Partition) -> int | None:
         """The in-sync follower in a consumer's rack that has most of what it asks for; None when it may stay here."""
