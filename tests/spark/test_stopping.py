@@ -6,12 +6,15 @@ import signal
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+import tidelog.spark
 from tests.clients.conftest import TopicMaker
 from tests.spark import sink_judge
 from tests.support.nodes import Node
@@ -84,8 +87,14 @@ def test_a_stop_while_tasks_write_leaves_no_transaction_open(
     slow = rows.selectExpr("cast(value as string) value").coalesce(1).mapInArrow(write_and_wait, "value string")
     writer = slow.writeStream.format("tidelog").option("kafka.bootstrap.servers", node.bootstrap)
     writer = writer.option("topic", topic).option("transactionalId", topic)
-    with Client(node.bootstrap) as client:
-        query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
+    writer = writer.option("checkpointLocation", str(tmp_path / "state"))
+
+    def start() -> StreamingQuery:
+        tidelog.spark.register(spark)  # or Spark would not find the format in this thread
+        return writer.start()
+
+    with Client(node.bootstrap) as client, ThreadPoolExecutor(1) as thread:
+        query = thread.submit(start).result(60)
         try:
             wait_until(lambda: end_of(client, topic) > 0, 60, "something is written")
         finally:

@@ -34,11 +34,16 @@ def __getattr__(name: str) -> Any:
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the formats `tidelog` and `tidelog_segments` known to a session; returns the session."""
+    """Make the formats `tidelog` and `tidelog_segments` known to a session; returns the session.
+
+    Spark looks up where a stream goes to in the session that is active in the thread which starts it, and in a thread
+    of the user's own there is none: so this also makes the session the active one of the calling thread.
+    """
     from tidelog.spark.datasource import sources_for
 
     for source in sources_for(_parallelism_of(spark)):
         spark.dataSource.register(source)
+    _make_active(spark)
     return spark
 
 
@@ -112,6 +117,13 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(max(2, _CORES)),
 }
+
+
+def _make_active(spark: Any) -> None:
+    from pyspark.sql import SparkSession
+
+    if isinstance(spark, SparkSession):  # one of Spark Connect has no threads of a JVM
+        SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _parallelism_of(spark: SparkSession) -> int:
