@@ -17,7 +17,15 @@ NOW = 1_700_000_000_000
 DAY_MS = 86_400_000
 
 
-def open_log(storage: Storage, *, clean: bool = True, recovery_point: int = 0, start: int = 0, **settings: Any) -> Log:
+def open_log(
+    storage: Storage,
+    *,
+    clean: bool = True,
+    recovery_point: int = 0,
+    start: int = 0,
+    is_whole: bool = False,
+    **settings: Any,
+) -> Log:
     return Log.open(
         storage,
         DIRECTORY,
@@ -25,6 +33,7 @@ def open_log(storage: Storage, *, clean: bool = True, recovery_point: int = 0, s
         recovery_point=recovery_point,
         log_start_offset=start,
         clean=clean,
+        is_whole=is_whole,
         now_ms=NOW,
         producer_expiry_ms=DAY_MS,
     )

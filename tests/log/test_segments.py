@@ -92,7 +92,7 @@ def test_rolls_before_offsets_outgrow_an_index(disk: SimulatedDisk) -> None:
         follower.append_as_follower(memoryview(data))
     assert bases(follower) == [0, 1 << 31, 1 << 33]
     disk.kill()
-    again = open_log(disk, clean=False, cleanup_policy=("compact",))
+    again = open_log(disk, clean=False, is_whole=True, cleanup_policy=("compact",))
     assert [header.base_offset for header in batches_in(again)][-1] == 1 << 33
 
 

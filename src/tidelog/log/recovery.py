@@ -236,8 +236,9 @@ class _Opening:
             recovered.scanned_bytes += valid_bytes
             index += 1
             following = segments[index] if index < len(segments) else None
+            is_read_whole = valid_bytes == segment.size
             goes_on = following is not None and self._may_follow(
-                following, expected, valid_bytes == segment.size, is_whole
+                following, expected, is_read_whole, recovery_point, is_whole
             )
             # Where it is damage, nothing was changed but indexes, which can be made anew.
             if following is not None and not goes_on and max(expected, log_start_offset) < recovery_point:
@@ -311,14 +312,19 @@ class _Opening:
             valid_bytes = position + header.size
         return expected, valid_bytes
 
-    def _may_follow(self, segment: Segment, expected: int, is_read_whole: bool, is_whole: bool) -> bool:
+    def _may_follow(
+        self, segment: Segment, expected: int, is_read_whole: bool, recovery_point: int, is_whole: bool
+    ) -> bool:
         """Whether a segment goes on where the one before ends: all of its records are there.
 
         What is behind them then had been cut before. Only compaction leaves gaps, and they stay when the topic is no
-        longer compacted; where records may be missing, any other gap is taken for those.
+        longer compacted; where records may be missing, any other gap is taken for those. Above the recovery point they
+        may be of a compacted topic, too: a file can be empty, or end with a whole batch, while the next one is there.
         """
         return segment.base_offset == expected or (
-            is_read_whole and segment.base_offset > expected and (is_whole or self.config.is_compacted)
+            is_read_whole
+            and segment.base_offset > expected
+            and (is_whole or (self.config.is_compacted and segment.base_offset <= recovery_point))
         )
 
     @staticmethod

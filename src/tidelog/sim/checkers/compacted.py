@@ -49,7 +49,7 @@ def disagreement(logs: Mapping[int, bytes]) -> str:
     values = {node_id: last_values(data) for node_id, data in logs.items()}
     for node_id, known in values.items():
         for other, others in values.items():
-            for key in known.keys() | others.keys():
+            for key in sorted(known.keys() | others.keys()):
                 if known.get(key) != others.get(key):
                     return f"{key!r} is {known.get(key)!r} on node {node_id} and {others.get(key)!r} on node {other}"
     return ""
