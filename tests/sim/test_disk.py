@@ -8,7 +8,9 @@ from tidelog.effects import Flush
 from tidelog.errors import StorageError
 from tidelog.outbox import Chance
 from tidelog.sim.disk import PowerCut, SimulatedDisk
+from tidelog.sim.faults import _whole_batches
 from tidelog.storage import File, Slice
+from tidelog.wire.batch import Record, build_batch
 
 SEEDS = range(300)
 
@@ -283,3 +285,11 @@ def test_bit_rot_changes_one_bit() -> None:
     disk.replace("a.log", b"abc")
     disk.flip_bit("a.log", 1, 2)
     assert disk.read_file("a.log") == bytes([97, 98 ^ 4, 99])
+
+
+def test_rot_finds_the_batches_of_a_file_that_a_power_loss_tore() -> None:
+    """Its node may not have opened it yet (seed 910168 of a hunt)."""
+    batch = build_batch([Record(0, 0, b"k", b"v")])
+    for torn in (b"", batch[:30], bytes(200), batch[:70] + bytes(200)):
+        assert [one.base_offset for one in _whole_batches(batch + torn)][:1] == [0]
+    assert _whole_batches(bytes(200)) == []

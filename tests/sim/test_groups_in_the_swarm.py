@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,6 +76,28 @@ def test_a_member_commits_again_what_it_finds_committed_and_nobody_was_told(monk
     assert unheard
 
 
+def test_a_member_that_was_not_answered_says_everything_and_is_told_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 910142 of a hunt: an assignment is told once, its answer was lost, and the member read nothing for ever."""
+    seed = next(one for one in range(300_000, 300_500) if {shape.protocol for shape in members(one)} == {CONSUMER})
+    run = _Run(sleepy_members(seed), ALL)
+    lost = 0
+    asking = Member.asking
+
+    def losing(self: Member, node_id: int, api_key: int, version: int, body: Any, *more: Any, **others: Any) -> Script:
+        """Whoever does not say everything never hears of an assignment."""
+        nonlocal lost
+        answer = yield from asking(self, node_id, api_key, version, body, *more, **others)
+        is_brief = api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT and body.subscribed_topic_names is None
+        if is_brief and answer is not None and answer.assignment is not None:
+            lost += 1
+            return None
+        return answer
+
+    monkeypatch.setattr(Member, "asking", losing)
+    assert not run.play().finding
+    assert lost
+
+
 @pytest.mark.parametrize(
     ("name", "checker"),
     [
@@ -121,3 +144,34 @@ def test_a_partition_with_two_owners_in_a_generation_is_noted() -> None:
     assert not notes.two_owners
     notes.owns(2, 0, "a")
     assert notes.two_owners
+
+
+@pytest.mark.parametrize(
+    ("is_classic", "place_until_ms", "has_true_clocks", "is_found"),
+    [
+        (False, 1_500, True, True),
+        (False, 0, True, False),  # it died, and its session ended: it is new, at the epoch that it had (seed 204262)
+        (False, 900, True, False),
+        (False, 1_500, False, False),
+        (True, 0, False, True),
+    ],
+)
+def test_a_static_members_place_is_its_own_while_it_is_kept(
+    is_classic: bool, place_until_ms: int, has_true_clocks: bool, is_found: bool
+) -> None:
+    notes = GroupNotes("g", has_true_clocks=has_true_clocks)
+    member: Any = SimpleNamespace(
+        notes=notes,
+        shape=SimpleNamespace(is_static=True),
+        world=SimpleNamespace(now_ms=1_000),
+        _is_classic=is_classic,
+        _generation=14,
+        _place=(14, frozenset({0})),
+        _place_until_ms=place_until_ms,
+        _who="m",
+    )
+    Member._look_at_place(member, [])
+    assert bool(notes.misplaced) is is_found
+    notes.misplaced.clear()
+    Member._look_at_place(member, [])
+    assert not notes.misplaced

@@ -31,7 +31,7 @@ class GroupNotes:
 
     def __init__(self, name: str, *, has_true_clocks: bool = True) -> None:
         self.name = name
-        self._has_true_clocks = has_true_clocks
+        self.has_true_clocks = has_true_clocks
         """Where a coordinator's clock is set, sessions end when they should not."""
         self.owners: dict[tuple[int, int], str] = {}
         """Who has a partition of the ledger in a generation, or member epoch."""
@@ -61,7 +61,7 @@ class GroupNotes:
     def takes(self, index: int, who: str, now_ms: int) -> None:
         """A member begins to read a partition: nobody else may still have it."""
         for other, until_ms in self._held.get(index, {}).items():
-            if other != who and now_ms < until_ms and self._has_true_clocks:
+            if other != who and now_ms < until_ms and self.has_true_clocks:
                 self.two_owners.append(
                     f"{LEDGER}-{index} was given to {who} of {self.name} at {now_ms}, while {other} reads it"
                     f" and was heard of less than a session before"

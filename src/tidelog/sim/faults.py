@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
+from tidelog.errors import KafkaError
 from tidelog.log import names
 from tidelog.outbox import Chance
 from tidelog.sim.budget import Budget
@@ -13,7 +15,7 @@ from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import Place
 from tidelog.sim.plots import Plots
 from tidelog.sim.shape import Fault, Shape, pick
-from tidelog.wire.batch import iterate_batches
+from tidelog.wire.batch import BatchHeader, iterate_batches
 
 COVERED_FROM = 21
 """Where in a batch its checksum begins to look."""
@@ -233,7 +235,10 @@ class Faults:
         if not found:
             return False
         topic, index, path, size = pick(chance, found)
-        batch = pick(chance, list(iterate_batches(disk.read_file(path)[:size], allow_partial=True)))
+        batches = _whole_batches(disk.read_file(path)[:size])
+        if not batches:
+            return False
+        batch = pick(chance, batches)
         covered = batch.size - COVERED_FROM
         disk.flip_bit(path, batch.position + COVERED_FROM + chance.below(covered), chance.below(8))
         self.rotten[node_id, topic, index] = None
@@ -389,3 +394,11 @@ class Faults:
             clock.run_at(self._world.now_ms, RIGHT_PPM + fault.amount * 30)
             self.later(fault.duration_ms, lambda: clock.run_at(self._world.now_ms, RIGHT_PPM))
         return True
+
+
+def _whole_batches(data: bytes) -> list[BatchHeader]:
+    """The batches of a file up to its end, or to where a power loss has torn it: nobody may have cut it there yet."""
+    found: list[BatchHeader] = []
+    with suppress(KafkaError):
+        found.extend(iterate_batches(data, allow_partial=True))
+    return found

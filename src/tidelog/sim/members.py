@@ -68,6 +68,8 @@ class Member(Committer):
         self._instance_id = shape.name if shape.is_static else None
         self._place: tuple[int, frozenset[int]] = (-1, frozenset())
         """Of a static member: the generation that it was last in, and what it had there."""
+        self._place_until_ms = 0
+        """Of one of KIP-848 that has said it will be back: until when its place is kept for it."""
         self._former_id = ""
         self.play(self._life())
 
@@ -235,11 +237,17 @@ class Member(Committer):
             return is_known
 
     def _look_at_place(self, given: Sequence[int]) -> None:
-        """A static member has one share in a generation, whatever its id is; at an epoch it may get more."""
+        """A static member has one share in a generation, whatever its id is; at an epoch it may get more.
+
+        Of KIP-848 one that died, or was away for longer than its session, has lost its place, and may be new at the
+        epoch that it had: a target is not made at once for everybody who goes.
+        """
         generation, before = self._place
         self._place = (self._generation, frozenset(given))
         is_same = before == frozenset(given) if self._is_classic else before <= frozenset(given)
-        if self.shape.is_static and generation == self._generation and not is_same:
+        is_kept = self._is_classic or (self.notes.has_true_clocks and self.world.now_ms < self._place_until_ms)
+        self._place_until_ms = 0
+        if self.shape.is_static and generation == self._generation and is_kept and not is_same:
             self.notes.misplaced.append(
                 f"{self._who} of {self.notes.name} had {sorted(before)} in generation {generation}, came back and"
                 f" was given {sorted(given)}"
@@ -263,7 +271,9 @@ class Member(Committer):
             assignments=shares,
         )
 
-    def _asking(self, api_key: int, version: int, body: Any, *, patience_ms: int = 4_000, tries: int = 20) -> Script:
+    def _asking(
+        self, api_key: int, version: int, body: Any, *, patience_ms: int = 4_000, tries: int = 20, again: Any = None
+    ) -> Script:
         found = yield from self.asking_coordinator(
             GROUP,
             self.shape.group,
@@ -273,6 +283,7 @@ class Member(Committer):
             lambda one: int(one.error_code),
             tries=tries,
             patience_ms=patience_ms,
+            again=again,
         )
         return found
 
@@ -319,20 +330,24 @@ class Member(Committer):
             yield from self._asking(ApiKey.LEAVE_GROUP, 3, request, tries=3)
         else:
             epoch, self._generation = self._generation, LEAVE_STATIC_EPOCH if self.shape.is_static else -1
+            asked_ms = self.world.now_ms
             code, _ = yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(()), tries=3)
             self._place = (epoch if code is ErrorCode.NONE else -1, had)
+            self._place_until_ms = asked_ms + SESSION_MS
 
     # --- the consumer protocol ---
 
-    def _beat(self, owned: Sequence[int] | None) -> ConsumerGroupHeartbeatRequest:
-        """What it has is said when that has changed; all else when it joins."""
+    def _beat(self, owned: Sequence[int] | None, *, is_full: bool = False) -> ConsumerGroupHeartbeatRequest:
+        """What it has is said when that has changed; all else when it joins, and when an answer did not come: it may
+        have been told something there that is told once only, unless one says everything, as Java's consumers do.
+        """
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.shape.group,
             member_id=self._member_id,
             member_epoch=self._generation,
             instance_id=self._instance_id,
         )
-        if self._generation == 0:
+        if self._generation == 0 or is_full:
             request.subscribed_topic_names = [LEDGER]
             request.rebalance_timeout_ms = REBALANCE_MS
         if owned is not None:
@@ -362,7 +377,8 @@ class Member(Committer):
     def _beating_consumer(self, owned: Sequence[int] | None = None) -> Script:
         is_joining = self._generation == 0
         asked_ms = self.world.now_ms
-        code, answer = yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(owned))
+        again = self._beat(() if is_joining else tuple(self._positions), is_full=True)
+        code, answer = yield from self._asking(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, self._beat(owned), again=again)
         if code is not ErrorCode.NONE:
             return False
         self._generation = answer.member_epoch

@@ -131,10 +131,12 @@ class Scripted(Client):
         tries: int = 1_000_000,
         leaves: bool = False,
         patience_ms: int = PATIENCE_MS,
+        again: Any = None,
     ) -> Script:
         """The code and the answer of a coordinator, after coming again while it is too early or elsewhere.
 
-        After `tries` in vain the code is that of the last one, and nobody knows what came of the request.
+        After `tries` in vain the code is that of the last one, and nobody knows what came of the request. `again` is
+        asked instead when the first time was in vain.
         """
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         for _ in range(tries):
@@ -146,6 +148,7 @@ class Scripted(Client):
                 code = ErrorCode.NETWORK_EXCEPTION if answer is None else ErrorCode(code_of(answer))
                 if code not in BUSY:
                     return code, answer
+                body = body if again is None else again
                 if code not in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT):
                     self._coordinators.pop((kind, key), None)
             yield from self.sleeping(RETRY_MS)
