@@ -123,6 +123,7 @@ def test_the_only_copy_is_never_thrown_away() -> None:
     stage.wait(20_000)
     (damaged,) = told(stage, "log-damaged")
     assert damaged[2].fields["then"].startswith("no other replica is in sync")
+    assert 5 < len(told(stage, "replica-fetch-refused")) < 40, "it waits longer each time, up to a second"
     assert stage.partition("events", 0).leader == 1
     assert len(values(stage, 1)) == 10
     assert isr_of(stage) == {1}

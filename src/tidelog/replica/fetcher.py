@@ -287,7 +287,6 @@ class Fetcher:
                     lambda: self._take_back(copy),
                 )
             else:
-                copy.delay_ms = FIRST_DELAY_MS
                 if partition in self._replicas.copied_anew:
                     self._replicas.on_copied(partition)
                 records = data.records
@@ -297,6 +296,7 @@ class Fetcher:
                     if self._replicas.throttles.follows_throttled(partition):
                         self._replicas.throttles.follower.record(len(records))
                 partition.follow_watermark(data.high_watermark, data.log_start_offset)
+                copy.delay_ms = FIRST_DELAY_MS
                 self._moved(copy)
                 if self._replicas.throttles.follower_holds_back(partition, data.high_watermark):
                     self._set_aside(copy)

@@ -34,7 +34,7 @@ class Faults:
         self._note = note
         self._busy: set[int] = set()
         """Nodes that something is being done to: one thing at a time."""
-        self.failing_disks: dict[int, None] = {}
+        self.failing_disks: dict[int, Fault] = {}
         """Nodes whose disk is full or fails: they may give up."""
         self._budget = Budget(cluster, shape, self.failing_disks)
         self.rotten: dict[tuple[int, str, int], None] = {}
@@ -196,12 +196,16 @@ class Faults:
 
     def _trouble(self, fault: Fault, node_id: int) -> None:
         """A node whose disk fails ends itself, at once or later; when the disk works again it is started."""
-        self.failing_disks[node_id] = None
+        self.failing_disks[node_id] = fault
 
         def mend() -> None:
             self._heal_disk(node_id)
             self.start(node_id)
-            self.later(50, lambda: self.failing_disks.pop(node_id, None))
+            self.later(50, forget)
+
+        def forget() -> None:
+            if self.failing_disks.get(node_id) is fault:  # else the next one has begun
+                del self.failing_disks[node_id]
 
         self.later(fault.duration_ms, mend)
 

@@ -57,8 +57,13 @@ class Wishes:
         )
 
     def _is_rotten(self, topic: str, index: int, partition: Partition) -> bool:
-        """Whether no replica is whole: whoever finds that is not served, and nobody is there to copy from."""
-        return all((one, topic, index) in self._history.rotten for one in partition.replicas)
+        """Whether no replica is whole: whoever finds that is not served, and nobody is there to copy from.
+
+        Where records may be lost, rot may hit whoever has them alone: the others are whole, and nobody can bring them
+        up to date.
+        """
+        counted = partition.isr if self._history.may_lose(topic) and partition.isr else partition.replicas
+        return all((one, topic, index) in self._history.rotten for one in counted)
 
     def _who_is_away(self, absent: int = -1) -> str:
         away = [one for one in self._cluster.node_ids if one != absent and not self._cluster.is_running(one)]
