@@ -60,3 +60,23 @@ def test_a_leader_that_deleted_what_would_tell_where_the_logs_part_leaves_nothin
     log = partition.log
     assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (2, 2, 2)
     assert not list(log.producers.producers), "a retry of what is not in the log would be taken for a duplicate"
+
+
+def test_a_follower_is_not_let_go_on_at_a_start_below_which_nobody_knows_where_the_logs_part() -> None:
+    """Seed 920046 of a hunt: what a former leader alone had ended where its successor's log began. It went on there;
+    when all were killed before any had noted where its log began, what was deleted was there again, and not the same.
+    """
+    node = OneNode(1, 1, replication_events_enable="false")
+    partition = node.process(1).node.replicas.partitions[TOPIC, 0]
+    for number in range(3):
+        assert node.produce({0: node.batch(b"%d" % number)})[0].error_code == 0
+    partition.become_leader(NEW_EPOCH, 9, [1], [1])
+    assert node.produce({0: node.batch(b"new")})[0].error_code == 0
+    assert partition.log.epochs == [(OLD_EPOCH, 0), (NEW_EPOCH, 3)]
+    assert partition.diverging_epoch(OLD_EPOCH, 3, 0) is None
+    partition.raise_log_start(3)
+    assert partition.diverging_epoch(OLD_EPOCH, 3, 0) == (OLD_EPOCH, 3)
+    assert partition.diverging_epoch(OLD_EPOCH, 4, 0) == (OLD_EPOCH, 3)
+    assert partition.diverging_epoch(OLD_EPOCH, 3, 3) is None, "it has nothing that could be wrong"
+    assert partition.diverging_epoch(OLD_EPOCH, 3) is None, "a consumer has passed by there"
+    assert partition.diverging_epoch(NEW_EPOCH, 3, 0) is None

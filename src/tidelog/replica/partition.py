@@ -197,12 +197,24 @@ class Partition:
         """After an election: the watermark may lie before what readers were already given (KIP-207)."""
         return self.leadership is not None and self.high_watermark < self.leadership.epoch_start_offset
 
-    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
-        """Where this log parts from a reader's, when it does: the epoch and its end offset here (KIP-320, KIP-595)."""
+    def diverging_epoch(
+        self, last_fetched_epoch: int, fetch_offset: int, follower_start_offset: int | None = None
+    ) -> tuple[int, int] | None:
+        """Where this log parts from a reader's, when it does: the epoch and its end offset here (KIP-320, KIP-595).
+
+        A follower that has records of an epoch which is deleted here, and asks for our very first, may have parted
+        from us anywhere before it: that is no place to go on from.
+        """
         epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
         if epoch < 0 or end_offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: epoch {last_fetched_epoch} is not known here")
         if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        if (
+            follower_start_offset is not None
+            and follower_start_offset < fetch_offset == end_offset == self.log.log_start_offset
+            and epoch < self.log.epochs[0][0]
+        ):
             return epoch, end_offset
         return None
 

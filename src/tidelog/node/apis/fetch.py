@@ -196,7 +196,7 @@ class _Fetch:
                 try:
                     partition.check_epoch(wanted.current_leader_epoch)
                     if wanted.last_fetched_epoch >= 0 and partition.diverging_epoch(
-                        wanted.last_fetched_epoch, wanted.fetch_offset
+                        wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset
                     ):
                         continue  # what it has past the parting is not what we have: it counts for nothing
                     if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
@@ -267,7 +267,8 @@ class _Fetch:
         read_committed = self.request.body.isolation_level == READ_COMMITTED
         data.aborted_transactions = [] if read_committed else None
         if entry.last_fetched_epoch >= 0:
-            diverging = partition.diverging_epoch(entry.last_fetched_epoch, entry.fetch_offset)
+            follower_start = entry.log_start_offset if self.follower_id >= 0 else None
+            diverging = partition.diverging_epoch(entry.last_fetched_epoch, entry.fetch_offset, follower_start)
             if diverging is not None:
                 data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 self.has_errors = True  # answered at once, as an error is
