@@ -42,7 +42,9 @@ def _stale_watermark_told(original: Any, hit: Hit) -> Any:
 
 
 def _epoch_not_compared(original: Original, hit: Hit) -> Original:
-    def diverging_epoch(self: Partition, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
+    def diverging_epoch(
+        self: Partition, last_fetched_epoch: int, fetch_offset: int, _start: int | None = None
+    ) -> tuple[int, int] | None:
         right: tuple[int, int] | None = original(self, last_fetched_epoch, fetch_offset)
         if right is None or right[0] == last_fetched_epoch:
             return right

@@ -65,7 +65,7 @@ def _truncate_to_watermark(original: Original, hit: Hit) -> Original:
 
 
 def _divergence_ignored(original: Original, hit: Hit) -> Original:
-    def diverging_epoch(self: Partition, *asked: int) -> None:
+    def diverging_epoch(self: Partition, *asked: int | None) -> None:
         if original(self, *asked) is not None:
             hit()
 
