@@ -208,6 +208,26 @@ def test_a_lost_epoch_checkpoint_is_read_from_the_batches(disk: SimulatedDisk, c
     assert disk.read_file(f"{DIRECTORY}/leader-epoch-checkpoint") == b"0\n3\n0 0\n1 5\n2 10\n"
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(("start", "epochs"), [(16, [(4, 16)]), (12, [(4, 12)]), (5, [(2, 5), (4, 10)])])
+def test_a_log_that_begins_earlier_again_knows_its_epochs_from_there_on(
+    disk: SimulatedDisk, clean: bool, start: int, epochs: list[tuple[int, int]]
+) -> None:
+    """Records were deleted, and an unclean stop forgot so; the epochs before were forgotten for good, and a follower
+    kept records of one of them that its leader had never had (seed 930324 of a hunt).
+    """
+    log = open_log(disk, segment_bytes=400)
+    for number in range(20):
+        append(log, batch([b"%d" % number]), epoch=2 if number < 10 else 4)
+    log.raise_log_start(16)
+    point = flush(log)
+    assert log.epochs == [(4, 16)]
+    log.close()
+    disk.kill()
+    again = open_log(disk, clean=clean, recovery_point=point, start=start, segment_bytes=400)
+    assert (again.log_start_offset, again.epochs) == (start, epochs)
+
+
 def test_an_epoch_checkpoint_ahead_of_its_log_is_cut(disk: SimulatedDisk) -> None:
     log = written(disk)
     log.assign_epoch(9, log.log_end_offset)

@@ -141,6 +141,7 @@ class _Opening:
         assert history is not None
         start_offset = max(log_start_offset, self.segments[0].base_offset)
         history.truncate_from_end(end_offset)
+        history = self._with_forgotten_epochs(history, start_offset, end_offset)
         history.truncate_from_start(start_offset)
         is_epochs_stored = history.to_bytes() == stored_epochs
         if not is_epochs_stored and len(history):
@@ -208,6 +209,29 @@ class _Opening:
             except CorruptionError:
                 break  # recovery decides what this means
         return history
+
+    def _with_forgotten_epochs(self, history: EpochHistory, start_offset: int, end_offset: int) -> EpochHistory:
+        """The history of the whole log, which may begin before it: an unclean stop forgets that records were deleted,
+        when where the log begins was not written down yet and the history without them was.
+        """
+        known_from = history.entries[0][1] if len(history) else end_offset
+        if known_from <= start_offset:
+            return history
+        whole = EpochHistory()
+        for segment in self.segments:
+            if segment.base_offset >= known_from:
+                break
+            try:
+                for _, header in segment.headers_from(0, scan.WALK_BYTES):
+                    if header.base_offset >= known_from:
+                        break
+                    if header.next_offset > start_offset and header.partition_leader_epoch > whole.latest:
+                        whole.assign(header.partition_leader_epoch, max(header.base_offset, start_offset))
+            except CorruptionError:
+                return history  # whoever reads there will find out
+        for epoch, offset in history.entries:
+            whole.assign(epoch, offset)
+        return whole
 
     def _write_epochs(self, history: EpochHistory) -> None:
         self.storage.replace(self.epoch_path, history.to_bytes())
