@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from tidelog.errors import ErrorCode
 from tidelog.sim import mutants
 from tidelog.sim.checkers import ALL
 from tidelog.sim.committing import GroupNotes
 from tidelog.sim.members import Member
 from tidelog.sim.mutants.coordination_workloads import sleepy_members
 from tidelog.sim.scripted import Script
-from tidelog.sim.sharing import COOPERATIVE, RANGE, share, subscription_of
+from tidelog.sim.sharing import COOPERATIVE, RANGE, encode_share, share, subscription_of
 from tidelog.sim.swarm import _Run
 from tidelog.sim.work_shape import CLASSIC, CONSUMER, LEDGER, MemberShape
 from tidelog.wire.api_table import ApiKey
@@ -175,3 +176,41 @@ def test_a_static_members_place_is_its_own_while_it_is_kept(
     notes.misplaced.clear()
     Member._look_at_place(member, [])
     assert not notes.misplaced
+
+
+@pytest.mark.parametrize(("is_cooperative", "joins"), [(True, 2), (False, 1)])
+def test_a_leader_that_is_back_in_a_cooperative_generation_joins_again(is_cooperative: bool, joins: int) -> None:
+    """Seed 931653 of a hunt: what was to move was nobody's in that generation, and the next was lost with its log."""
+    asked: list[int] = []
+
+    def asking(api_key: int, _version: int, _body: Any, **_more: Any) -> Script:
+        asked.append(api_key)
+        if api_key == ApiKey.JOIN_GROUP:
+            is_back = len(asked) == 1
+            joined = SimpleNamespace(member_id="m-1", generation_id=len(asked), skip_assignment=is_back)
+            return ErrorCode.NONE, joined
+        return ErrorCode.NONE, SimpleNamespace(assignment=encode_share([0]))
+        yield
+
+    def owning(_indexes: Any, **_more: Any) -> Script:
+        return True
+        yield
+
+    member: Any = SimpleNamespace(
+        shape=SimpleNamespace(is_cooperative=is_cooperative, is_static=True, group="g"),
+        world=SimpleNamespace(now_ms=0),
+        _member_id="",
+        _instance_id="m",
+        _generation=-1,
+        _positions={0: 0},
+        _drop=lambda: None,
+        _asking=asking,
+        _sync=lambda _joined: None,
+        _look_at_place=lambda _given: None,
+        _is_prompt=lambda _asked_ms: True,
+        _owning=owning,
+    )
+    script = Member._joining_classic(member)
+    with pytest.raises(StopIteration):
+        next(script)
+    assert asked.count(ApiKey.JOIN_GROUP) == joins

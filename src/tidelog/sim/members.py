@@ -232,7 +232,9 @@ class Member(Committer):
                 if not is_in:
                     return False
             is_known = yield from self._owning(given, is_prompt=self._is_prompt(asked_ms))
-            if is_revoked and is_known:
+            if is_known and (is_revoked or (is_cooperative and joined.skip_assignment)):
+                # A leader that is back does not know whether what was to move has been given to anybody (KIP-814): the
+                # next generation, which would have, may be lost. A restarted one of Java's would leave it at that.
                 continue
             return is_known
 
