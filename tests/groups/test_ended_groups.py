@@ -104,3 +104,24 @@ def test_what_was_waited_for_by_a_coordinator_that_is_over_begins_nothing() -> N
     cluster.world.run_until(lambda: bool(cluster.answers), 1_000)
     assert cluster.answers[0].error_code == ErrorCode.NOT_COORDINATOR
     assert (former.state, former.join_timer) == (State.DEAD, None)
+
+
+def test_an_assignment_that_was_read_is_told_when_it_is_committed() -> None:
+    """Seed 932074 of a hunt: a new coordinator told one that was lost with it, and its generation was there twice."""
+    cluster = Stalled()
+    member_id, generation = next(iter(cluster.group.members)), cluster.group.generation
+    coordinator = cluster.process(cluster.first).node.groups.coordinator
+    partition = cluster.shard.partition
+    cluster.shard.close()
+    coordinator.shards.clear()
+    coordinator.role_changed(partition)  # read anew: the assignment is in the log, and nowhere else
+    cluster.shard = cluster.shard_of(cluster.first)
+    assert cluster.group.state is State.STABLE
+    assert cluster.world.run_until(lambda: bool(cluster.answers), 1_000)  # who waited is sent away
+    cluster.answers.clear()
+    asked = SyncGroupRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
+    cluster.send(ApiKey.SYNC_GROUP, 5, asked)
+    cluster.world.run_until(lambda: bool(cluster.answers), 500)
+    assert not cluster.answers
+    cluster.world.network.heal()
+    assert cluster.world.run_until(lambda: any(one.error_code == 0 for one in cluster.answers), 5_000)

@@ -41,7 +41,11 @@ def sync(state: GroupsState, group: ClassicGroup, request: Sync, reply: Reply) -
     group.pending_syncs.discard(member.member_id)
     if group.state is State.STABLE:
         rebalance.keep_alive(state, group, member)
-        reply(rebalance.synced(group, member))
+        response = rebalance.synced(group, member)
+        # A new coordinator may have read an assignment that is not committed yet, and may be lost with it.
+        state.when_committed(
+            lambda code: reply(response if code is ErrorCode.NONE else SyncGroupResponse(error_code=code))
+        )
         return
     member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier one of its own
     member.sync_reply = reply
