@@ -1,4 +1,4 @@
-"""What all tests share: no example database in the tree, and no process left behind."""
+"""What all tests share: no example database in the tree, no process left behind, and histories played beside others."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tidelog.sim.swarm import Outcome
+from tidelog.sim.tally import play
 
 hypothesis.settings.register_profile("tidelog", database=None, deadline=None)
 hypothesis.settings.load_profile("tidelog")
@@ -33,6 +38,23 @@ def pytest_configure(config: pytest.Config) -> None:
         # One of its own, removed at the end: pytest's shared one stays, and runs side by side clean up each other.
         config.option.basetemp = tempfile.mkdtemp(prefix="tidelog-tests-")
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+
+
+SEEDS = range(150)
+PROCESSES = 2
+"""More than one: with one, histories would be played in this process, which tests put bugs into."""
+
+
+@pytest.fixture(scope="session")
+def histories() -> Iterator[Future[list[Outcome]]]:
+    """Simulated histories, under way in processes that everybody else goes before: they use what time others leave."""
+
+    def play_all() -> list[Outcome]:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)  # of this thread, and of what it starts
+        return list(play(SEEDS, PROCESSES))
+
+    with ThreadPoolExecutor(1) as thread:
+        yield thread.submit(play_all)
 
 
 def ends_with_this_process(folder: Path, command: str) -> bool:

@@ -1,6 +1,7 @@
 """A minute of `tidelog verify`, and a minute of reading, transforming and writing with kill -9 of all that takes part.
 
-They run side by side, each on three nodes of its own: both wait more than they work.
+They run side by side, each on three nodes of its own: both wait more than they work, so simulated histories are played
+meanwhile.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def verifying(directory: Path) -> Iterator[Future[tuple[int, dict[str, Any], str
         yield pool.submit(verify, directory, *options, "--every", "5", "--session-timeout", "2", timeout_s=900)
 
 
-@pytest.mark.usefixtures("verifying")
+@pytest.mark.usefixtures("verifying", "histories")
 def test_every_record_is_copied_exactly_once_whatever_is_killed(tmp_path: Path) -> None:
     with cluster_of(3, **exactly_once.SETTINGS) as cluster:
         print(exactly_once.run(cluster, tmp_path, 60, seed=1, every_s=4, rate=150))

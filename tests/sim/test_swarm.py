@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,24 +15,23 @@ import pytest
 from tidelog.cli import main
 from tidelog.sim import mutants, swarm
 from tidelog.sim.shape import FAULT_KINDS, draw
-from tidelog.sim.tally import SIGHTS, Tally, play
+from tidelog.sim.swarm import Outcome
+from tidelog.sim.tally import SIGHTS, Tally
 
-SEEDS = range(150)
 REPEATED = range(7, 9)
-PROCESSES = min(2, os.cpu_count() or 1)
 
 
-def test_faulty_histories_keep_every_promise() -> None:
+def test_faulty_histories_keep_every_promise(histories: Future[list[Outcome]]) -> None:
     """A hundred and fifty of them, and they are worth playing: enough happens in each, and all that must be seen is."""
     tally = Tally()
     findings = []
-    for outcome in play(SEEDS, PROCESSES):
+    for outcome in histories.result():
         tally.add(outcome)
         if outcome.finding:
             findings.append(f"{outcome.finding}\nreplay: {outcome.replay_command}")
         assert outcome.finding or outcome.simulated_ms >= 30_000
     assert not findings, "\n".join(findings)
-    assert tally.seeds == len(SEEDS)
+    assert tally.seeds == 150
     assert tally.operations / tally.seeds >= 1_000
     assert tally.faults / tally.seeds >= 5
     rare = [name for name in SIGHTS if tally.saw[name] * 100 < tally.seeds]
