@@ -105,12 +105,11 @@ class AtLeastOnceStreamWriter(_AtLeastOnce, DataSourceStreamArrowWriter):
 class _OneTransaction:
     """What both writers share. The transaction is begun when the writer is first sent to somebody."""
 
-    def __init__(self, options: SinkOptions, columns: list[str], transactional_id: str, checkpoint: str = "") -> None:
+    def __init__(self, options: SinkOptions, columns: list[str], transactional_id: str) -> None:
         self._options = options
         self._columns = columns
         self._transactional_id = transactional_id
         self._identity: Identity | None = None
-        self._open = OpenTransaction(options.bootstrap, transactional_id, checkpoint)
         self._entry: LedgerEntry | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,12 +117,14 @@ class _OneTransaction:
         if self._identity is None:
             run = TransactionRun(self._options, self._transactional_id)
             try:
-                self._identity = run.begin()
-                self._open.note(self._identity)
+                self._identity = self._begin(run)
                 self._entry = self._read_ledger(run.client)
             finally:
                 run.close()
         return self.__dict__
+
+    def _begin(self, run: TransactionRun) -> Identity:
+        return run.begin()
 
     def _read_ledger(self, _client: Client) -> LedgerEntry | None:
         return None
@@ -168,22 +169,20 @@ class _OneTransaction:
                 run.abort(identity)
             else:
                 run.commit(identity, entry)
-            self._open.forget()
         except SinkError:
             run.abort_quietly(identity)
             raise
         finally:
             run.close()
 
-    def _abort(self, messages: list[TaskWrote | None]) -> None:
+    def _abort(self, messages: list[TaskWrote | None], noted: Identity | None = None) -> None:
         """End it where it is known who it was; else the next begin does, or the transaction's timeout."""
         told = next((message.identity for message in messages if message is not None), None)
-        identity = self._identity or told or self._open.read()
+        identity = self._identity or told or noted
         if identity is not None:
             run = TransactionRun(self._options, self._transactional_id)
             run.abort_quietly(identity)
             run.close()
-        self._open.forget()
 
 
 WAY_OUT = (
@@ -215,7 +214,13 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
     """`df.writeStream`, exactly once. What the driver knows at a commit is what the tasks tell it."""
 
     def __init__(self, options: SinkOptions, columns: list[str], checkpoint: str) -> None:
-        super().__init__(options, columns, options.require_transactional_id(), checkpoint)
+        super().__init__(options, columns, options.require_transactional_id())
+        self._open = OpenTransaction(options.bootstrap, self._transactional_id, checkpoint)
+
+    def _begin(self, run: TransactionRun) -> Identity:
+        identity = super()._begin(run)
+        self._open.note(identity)
+        return identity
 
     def _read_ledger(self, client: Client) -> LedgerEntry | None:
         return read_ledger(client, self._transactional_id, self._options.delivery_timeout_ms, self._options.topic)
@@ -250,10 +255,12 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         if not topic:
             raise SinkError("an empty first batch and no option topic: there is no place for the ledger")
         self._commit(list(messages), LedgerEntry(batchId, wrote[0].query_id, topic))
+        self._open.forget()
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803 - Spark's name
         """A task failed, or the query was stopped: nothing becomes visible, and the query ends."""
-        self._abort(messages)
+        self._abort(messages, self._open.read())
+        self._open.forget()
 
 
 def require_in_log(client: Client, identity: Identity, written: Mapping[TopicPartition, Written]) -> None:
