@@ -105,16 +105,19 @@ def test_a_finding_names_the_command_that_shows_it_again(capsys: pytest.CaptureF
     assert "--trace" in out
 
 
-def test_clean_ranges_of_the_same_code_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clean_ranges_of_the_same_core_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "runs.jsonl"
     assert main(["sim", "run", "--seeds", "5..6", "--log", str(log)]) == 0
-    other = {**json.loads(log.read_text()), "code": "of another day"}
+    first = json.loads(log.read_text())
+    other_simulator = {**first, "code": "of another day"}
     with log.open("a") as file:
-        file.write(json.dumps(other) + "\n")
+        file.write(json.dumps(other_simulator) + "\n")
+        file.write(json.dumps({**other_simulator, "core": "of another day"}) + "\n")
+        file.write(json.dumps({**first, "findings": 1}) + "\n")
     assert main(["sim", "run", "--seeds", "6..7", "--log", str(log)]) == 0
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [line["range"] for line in lines] == ["5..6", "5..6", "6..7"]
-    assert "2 clean seeds of this code" in capsys.readouterr().out
+    assert [line["range"] for line in lines] == ["5..6"] * 4 + ["6..7"]
+    assert f"3 clean seeds of this core in {log}, 2 of them with this simulator" in capsys.readouterr().out
 
 
 def test_a_replay_can_be_cut_short(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,12 +105,13 @@ def _cpu_seconds() -> float:
 
 
 def _log(path: Path, seeds: range, tally: Tally, cpu_seconds: float) -> None:
-    """One line a run: clean ranges of the same code add up."""
-    from tidelog.sim.tally import code_hash
+    """One line a run: clean ranges of the same core add up, whatever was made of the simulator meanwhile."""
+    from tidelog.sim.tally import code_hash, core_hash
 
     last = seeds.start + tally.seeds
     line = {
         "commit": _commit(),
+        "core": core_hash(),
         "code": code_hash(),
         "range": f"{seeds.start}..{last}",
         **tally.as_plain(),
@@ -118,12 +119,13 @@ def _log(path: Path, seeds: range, tally: Tally, cpu_seconds: float) -> None:
     }
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    clean = 0
+    clean = alike = 0
     for text in path.read_text(encoding="utf-8").splitlines():
         earlier = json.loads(text)
-        if earlier["code"] == line["code"] and not earlier["findings"]:
+        if earlier.get("core") == line["core"] and not earlier["findings"]:
             clean += earlier["seeds"]
-    print(f"{clean} clean seeds of this code in {path}")
+            alike += earlier["seeds"] if earlier["code"] == line["code"] else 0
+    print(f"{clean} clean seeds of this core in {path}, {alike} of them with this simulator")
 
 
 def _commit() -> str:

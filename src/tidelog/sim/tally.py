@@ -91,21 +91,30 @@ def _play(seed: int) -> Outcome:
     return outcome
 
 
+def core_hash() -> str:
+    """What tells the nodes of one run from those of another."""
+    return _hash_of(CORE)
+
+
 def code_hash() -> str:
-    """What tells the code of one run from that of another: every source file of the package, but for its commands."""
+    """What tells the histories of one run from those of another: the nodes, and the simulator around them."""
+    return _hash_of(CORE | {"sim"})
+
+
+def _hash_of(rooms: frozenset[str]) -> str:
     root = Path(swarm.__file__).resolve().parent.parent
     digest = sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).as_posix()
-        if name.split("/")[0] in CORE:
+        if name.split("/")[0] in rooms:
             digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
 CORE = frozenset(
     (
-        *("config", "controller", "coordination", "groups", "log", "node", "quorum", "replica", "sim", "transactions"),
-        *("wire", "effects.py", "errors.py", "events.py", "ledger.py", "outbox.py", "storage.py"),
+        *("config", "controller", "coordination", "groups", "log", "node", "quorum", "replica", "transactions", "wire"),
+        *("effects.py", "errors.py", "events.py", "ledger.py", "outbox.py", "storage.py"),
     )
 )
-"""What a history depends on."""
+"""What a simulated node runs, which is what a real one decides with."""
