@@ -17,6 +17,7 @@ from tidelog.transactions.transaction import State
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tidelog.wire.messages.describe_transactions import DescribeTransactionsRequest
+from tidelog.wire.messages.end_txn import EndTxnRequest
 from tidelog.wire.messages.list_transactions import ListTransactionsRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tidelog.wire.messages.write_txn_markers import (
@@ -359,6 +360,32 @@ def test_a_marker_between_question_and_answer_voids_the_answer() -> None:
     assert heard[0] is not None
     assert heard[0].code is ErrorCode.INVALID_TXN_STATE
     assert again == [2], "what waited behind it begins anew"
+
+
+def test_the_marker_of_the_transaction_before_voids_nothing() -> None:
+    """Transactions v2: it carries the epoch of the next one, whose producer may be ahead of it."""
+    cluster = Three(seed=16)
+    producer = cluster.init()
+    first = cluster.coordinator()
+    far = next(one for one in cluster.node_ids if one != first)
+    cluster.write(producer, V2, far - 1, b"one")
+    connection = cluster.world.connect(first)
+    assert connection is not None
+    ending = EndTxnRequest(
+        transactional_id=ID, producer_id=producer.producer_id, producer_epoch=producer.epoch, committed=True
+    )
+    cluster.world.request(connection, ApiKey.END_TXN, V2.end, ending, lambda _answer: None)
+    cluster.wait_for_state("PrepareCommit")
+    assert not cluster.has_marker(far - 1)
+    cluster.world.network.hold(first, far, ("data",))
+    node = cluster.process(far).node
+    heard: list[KafkaError | None] = []
+    asker = Asker(ID, producer.producer_id, producer.epoch + 1, Support.ADDS)
+    node.verification.ask(node.replicas.partitions[TOPIC, far - 1], asker, heard.append, lambda: None)
+    cluster.pass_ms(20)
+    cluster.world.network.release(first, far, ("data",))
+    assert cluster.world.run_until(lambda: bool(heard))
+    assert heard == [None]
 
 
 def test_transactions_are_listed_by_every_filter() -> None:

@@ -6,7 +6,7 @@ verified; for those of v2 the leader adds it.
 
     nothing -> ASKED         the first batch of a producer that has no transaction open here
     ASKED -> nothing         the coordinator answered: the batch is appended in the same step, or refused
-    ASKED -> void -> nothing a marker of this producer came meanwhile: what was asked for is over
+    ASKED -> void -> nothing its marker came meanwhile: what was asked for is over
 
 Whatever else the producer sends for the partition meanwhile waits its turn behind that batch.
 """
@@ -125,10 +125,14 @@ class Verification:
         guard = self._guards[key] = _Guard(partition, asker, then, self._node.outbox.now_ms)
         self._put(guard)
 
-    def marker_written(self, topic: str, index: int, producer_id: int) -> None:
-        """The transaction that was asked for ended here."""
+    def marker_written(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
+        """A transaction ended here, maybe the one that was asked for.
+
+        In transactions v2 that one ends with a higher epoch than its own: a marker with its own epoch ends the one
+        before, which the producer need not wait for.
+        """
         guard = self._guards.get((topic, index, producer_id))
-        if guard is not None:
+        if guard is not None and epoch >= guard.asker.epoch + (guard.asker.support is Support.ADDS):
             guard.is_void = True
 
     # --- asking ---

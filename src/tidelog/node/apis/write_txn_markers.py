@@ -91,7 +91,7 @@ def _append(node: Node, partition: Partition, marker: Any) -> None:
     except StorageError as error:
         node.replicas.storage_failed(node.replicas.directory_of(partition).storage, error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
-    node.verification.marker_written(partition.topic, partition.index, marker.producer_id)
+    node.verification.marker_written(partition.topic, partition.index, marker.producer_id, marker.producer_epoch)
     if partition.topic == OFFSETS_TOPIC:
         # A shard that is still being read will come upon the marker itself.
         shard = node.groups.coordinator.shards.get(partition.index)
