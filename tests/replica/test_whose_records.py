@@ -6,7 +6,9 @@ import pytest
 
 from tests.node.support import TOPIC, OneNode
 from tidelog.log import names, partition_metadata
+from tidelog.log.checkpoints import LOG_STARTS
 from tidelog.wire.apis import ApiKey
+from tidelog.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 DIRECTORY = names.directory_name(TOPIC, 0)
@@ -102,8 +104,46 @@ def test_what_was_said_of_a_topic_is_not_said_of_the_next_of_its_name() -> None:
     assert node.world.run_until(lambda: disk.exists(METADATA), 10_000)
     node.world.kill(1)
     disk.replace(METADATA, partition_metadata.to_bytes(old_id))
-    disk.replace("log-start-offset-checkpoint", f"0\n1\n{TOPIC} 0 2\n".encode())
+    disk.replace(LOG_STARTS, f"0\n1\n{TOPIC} 0 2\n".encode())
     start_again(node)
     log = node.process(1).node.replicas.partitions[TOPIC, 0].log
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     assert len(strays(node)) == 1
+
+
+def made_again_after_records_were_deleted() -> OneNode:
+    """The checkpoints say of the topic before that its log begins at 2 and is committed up to 3."""
+    node = with_records()
+    topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])
+    node.ask(1, ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest(topics=[topic], timeout_ms=5000))
+    disk = node.world.hosts[1].disks[0]
+    written = f"{TOPIC} 0 2".encode()
+    assert node.world.run_until(lambda: disk.exists(LOG_STARTS) and written in disk.read_file(LOG_STARTS), 200_000)
+    node.ask(1, ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=5000))
+    node.create(TOPIC)
+    return node
+
+
+def test_a_topic_made_again_loses_nothing_to_where_the_one_before_began() -> None:
+    """The checkpoint was written now and then only: a kill before that, and what had been acknowledged was gone."""
+    node = made_again_after_records_were_deleted()
+    assert node.produce({0: node.batch(b"a")})[0].error_code == 0
+    node.world.kill(1)
+    start_again(node)
+    log = node.process(1).node.replicas.partitions[TOPIC, 0].log
+    assert (log.log_start_offset, log.log_end_offset) == (0, 1)
+
+
+def test_a_log_without_records_begins_where_its_file_says() -> None:
+    """Whatever a power loss has made of the checkpoints: begun later, it would lack what its leader has before."""
+    node = made_again_after_records_were_deleted()
+    disk = node.world.hosts[1].disks[0]
+    node.world.kill(1)
+    disk.replace(LOG_STARTS, f"0\n1\n{TOPIC} 0 2\n".encode())
+    start_again(node)
+    assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 0
+    node.world.kill(1)
+    disk.delete(DIRECTORY)
+    disk.replace(LOG_STARTS, f"0\n1\n{TOPIC} 0 2\n".encode())
+    start_again(node)
+    assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 0

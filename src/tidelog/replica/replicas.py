@@ -55,6 +55,8 @@ class Replicas:
         self._flushing: set[Partition] = set()
         """Partitions with a flush under way: at most one each, the next one starts when it ends."""
         self._flush_timers: set[Partition] = set()
+        self._has_lost_logs = False
+        """There is a log less than when the checkpoints were written."""
         self.moved: dict[Partition, None] = {}
         """Partitions that grew since their positions were last told."""
         self.is_stopping = False
@@ -118,7 +120,7 @@ class Replicas:
         name = names.directory_name(partition.topic, partition.index)
         doomed = names.deleted_directory_name(partition.topic, partition.index, self.outbox.chance.uuid())
         try:
-            directory.forget((partition.topic, partition.index))
+            self._forget(directory, (partition.topic, partition.index))
             partition.log.close()
             directory.storage.rename(name, doomed)
         except StorageError as error:
@@ -132,7 +134,7 @@ class Replicas:
         for directory in self.directories:
             if directory.online and directory.storage.exists(name):
                 doomed = names.deleted_directory_name(*key, self.outbox.chance.uuid())
-                directory.forget(key)
+                self._forget(directory, key)
                 directory.storage.rename(name, doomed)
                 storage = directory.storage
                 self.outbox.after(
@@ -158,10 +160,22 @@ class Replicas:
         return strays
 
     def _set_aside(self, directory: LogDirectory, key: TopicPartition) -> None:
-        directory.forget(key)
+        self._forget(directory, key)
         directory.storage.rename(
             names.directory_name(*key), names.stray_directory_name(*key, self.outbox.chance.uuid())
         )
+
+    def _forget(self, directory: LogDirectory, key: TopicPartition) -> None:
+        """A log is gone. The checkpoints know logs by name, so they are written before one of its name has records."""
+        directory.forget(key)
+        if not self._has_lost_logs:
+            self._has_lost_logs = True
+            self.outbox.at_end_of_step(self._write_without_lost_logs)
+
+    def _write_without_lost_logs(self) -> None:
+        self._has_lost_logs = False
+        if self.is_loaded:
+            checkpoints.write_all(self)
 
     def _directory_for(self, key: TopicPartition, topic_id: bytes, directory_id: bytes) -> LogDirectory | None:
         """Where the replica is, else where the controller wants it, else the emptiest directory."""
@@ -194,6 +208,8 @@ class Replicas:
                 # A topic of the same name that was deleted while this node was away: never serve its records.
                 self._set_aside(directory, key)
         is_new = not storage.exists(name)
+        if is_new or (key in directory.log_starts and not partition_metadata.has_records(storage, name)):
+            directory.forget(key)  # what is said is of another log: this one would begin too late
         storage.make_directory(name)
         partition_metadata.write(storage, name, topic_id)
         log = Log.open(
