@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from tidelog.coordination.coordinator import partition_for
 from tidelog.coordination.shard import ShardStatus
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
+from tidelog.groups.service import TOPIC as OFFSETS
 from tidelog.sim.cluster import NoAnswer, SimulatedCluster
 from tidelog.sim.machines import Process
 from tidelog.wire.apis import ApiKey
+from tidelog.wire.batch_header import HEADER_SIZE
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -151,6 +154,28 @@ def test_a_generation_goes_on_with_the_next_coordinator() -> None:
     assert cluster.commit(5, joined.member_id, joined.generation_id) == 0
     assert cluster.commit(6, joined.member_id, joined.generation_id - 1) == ErrorCode.ILLEGAL_GENERATION
     assert cluster.committed() == 5
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_what_rot_has_changed_is_not_told_by_the_next_coordinator(is_readable: bool) -> None:
+    """A record that still can be read would be told wrong; one that cannot be took the whole node with it."""
+    cluster = Three(seed=7)
+    offset = 1_234_567
+    assert cluster.commit(offset) == 0
+    index = partition_for(GROUP, 3)
+    topic = cluster.newest_image().topic(OFFSETS)
+    assert topic is not None
+    first = cluster.coordinator()
+    second = next(one for one in topic.partitions[index].replicas if one != first)
+    disk = cluster.world.hosts[second].disks[0]
+    path = f"{OFFSETS}-{index}/{'0' * 20}.log"
+    log = cluster.process(second).node.replicas.partitions[OFFSETS, index].log
+    assert cluster.world.run_until(lambda: log.log_end_offset == 1, 5_000)
+    position = disk.read_file(path).index(struct.pack(">q", offset)) if is_readable else HEADER_SIZE
+    disk.flip_bit(path, position + 7 if is_readable else position, 1)
+    cluster.world.kill(first)
+    assert cluster.committed() == offset
+    assert second in cluster.living()
 
 
 def test_nodes_that_do_not_look_after_a_group_say_so() -> None:

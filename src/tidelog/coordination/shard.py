@@ -1,6 +1,7 @@
 """One partition of a coordinator's topic, as its leader: state in memory, records in the log, answers when committed.
 
-    LOADING -> ACTIVE     every record of the partition was replayed; until then COORDINATOR_LOAD_IN_PROGRESS
+    LOADING -> ACTIVE     every record of the partition was replayed; until then COORDINATOR_LOAD_IN_PROGRESS, as where
+                          the log is damaged and no other replica can lead
     LOADING | ACTIVE -> CLOSED     the partition is led elsewhere, or offline: NOT_COORDINATOR for whoever waits
 
 Decide, then apply: a request's outcome is a list of records and an answer. The records are appended as one batch and
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
-from tidelog.wire.batch import BatchHeader, Record, build_batch, iterate_batches, iterate_records
+from tidelog.wire.batch import BatchHeader, Record, build_batch, check_crc, iterate_batches, iterate_records
 
 KeyAndValue = tuple[bytes, bytes | None]
 """One record to write; None is a tombstone."""
@@ -78,10 +79,15 @@ class Shard:
                 found = log.read(self._load_offset, LOAD_BYTES, up_to_offset=log.log_end_offset)
                 for part in found.parts:
                     for batch in iterate_batches(part.read()):
+                        check_crc(batch)
                         self._replay_batch(batch)
                 self._load_offset = found.next_offset
         except StorageError as error:
             self._replicas.storage_failed(self._replicas.directory_of(self.partition).storage, error)
+            return
+        except KafkaError as error:
+            # Rot: another replica is to lead. Where none is in sync this stays unread, rather than be made up.
+            self._replicas.on_damage(self.partition, error.message)
             return
         if self._load_offset < log.log_end_offset:
             self._replicas.outbox.after(0, self.load)
