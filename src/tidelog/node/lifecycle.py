@@ -70,7 +70,9 @@ class BrokerLifecycle:
         self._stopped: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Register; goes on trying until a controller answers."""
+        """Register; goes on trying until a controller answers, or this broker stops."""
+        if self.state is State.STOPPED:
+            return
         self.state = State.STARTING
         request = self._registration()
         self._link.ask(ApiKey.BROKER_REGISTRATION, REGISTRATION_VERSION, request, self._registered)
