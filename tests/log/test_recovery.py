@@ -157,6 +157,21 @@ def test_a_stop_that_was_not_clean_after_all(disk: SimulatedDisk) -> None:
     assert again.recovered is not None
 
 
+@pytest.mark.parametrize("bit", range(3))
+def test_rot_in_the_last_batch_does_not_move_the_end_after_a_clean_stop(disk: SimulatedDisk, bit: int) -> None:
+    """Where the log ends was taken from a header that nobody had checked: led by such a replica, others were cut to it,
+    or it gave an offset a second time.
+    """
+    log = written(disk)
+    log.close()
+    disk.kill()
+    last_offset_delta_end = disk.size(FIRST) - batches_in(log)[-1].size + 26
+    disk.flip_bit(FIRST, last_offset_delta_end, bit)
+    with pytest.raises(CorruptionError, match="which no stop has torn"):
+        open_log(copy_of(disk), clean=True, recovery_point=16, is_whole=True)
+    assert open_log(disk, clean=True, recovery_point=16).log_end_offset == 14
+
+
 def test_indexes_are_made_anew(disk: SimulatedDisk) -> None:
     """Byte for byte what they were, and for a broker that was killed whatever its preallocated files hold."""
     log = open_log(disk, segment_bytes=2_000, index_interval_bytes=100)

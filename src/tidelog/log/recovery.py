@@ -1,6 +1,6 @@
 """Opening a log: finish what was interrupted, find its end, and prove every batch that may be torn.
 
-After a clean stop the files are taken at their word; only that the newest segment ends with a whole batch is looked at.
+After a clean stop the files are taken at their word; only the newest segment's last batch is looked at.
 After any other stop:
 
     the segment with the recovery point, and all after it   are read through, every checksum, and indexed anew
@@ -170,11 +170,19 @@ class _Opening:
         )
 
     def _end_after_clean_stop(self) -> int | None:
-        """Where the log ends; None when the stop cannot have been clean after all."""
+        """Where the log ends; None when the stop cannot have been clean after all.
+
+        The last batch says so, which rot may have changed: its checksum is looked at.
+        """
+        active = self.segments.active
         try:
-            return self.segments.active.next_offset()
+            end_offset = active.next_offset()
+            last = active.locate(end_offset - 1)
+            if last is not None:
+                scan.read_batch(active.file, last[0], last[1].size)
         except CorruptionError:
             return None
+        return end_offset
 
     def _start_anew(self, offset: int) -> None:
         """An empty log at an offset: a new one, or one whose records all lie before its start."""
