@@ -80,6 +80,7 @@ class Following:
         if self._core.can_stand:
             self._elections.fetch_timed_out(role)
         else:
+            role.has_fetched = False  # it may be a voter that has not read so: its word may decide who leads next
             self._search(role)
         if self._core.role is role:
             self._restart_fetch_timer(role)
