@@ -125,3 +125,21 @@ def test_an_assignment_that_was_read_is_told_when_it_is_committed() -> None:
     assert not cluster.answers
     cluster.world.network.heal()
     assert cluster.world.run_until(lambda: any(one.error_code == 0 for one in cluster.answers), 5_000)
+
+
+def test_a_generation_has_one_assignment_though_its_leader_sends_two() -> None:
+    """Unanswered it joined again and shared out anew: one was told, and the other was the next coordinator's."""
+    cluster = Stalled()
+    member_id, generation = next(iter(cluster.group.members)), cluster.group.generation
+    part = SyncGroupRequestAssignment(member_id=member_id, assignment=b"another")
+    again = SyncGroupRequest(group_id=GROUP, generation_id=generation, member_id=member_id, assignments=[part])
+    cluster.send(ApiKey.SYNC_GROUP, 5, again)
+    cluster.world.network.heal()
+    assert cluster.world.run_until(lambda: len(cluster.answers) == 2, 5_000)
+    (told,) = [bytes(one.assignment) for one in cluster.answers if one.error_code == 0]
+    assert cluster.world.run_until(
+        lambda: cluster.shard.partition.high_watermark == cluster.shard.partition.log.log_end_offset, 5_000
+    )
+    cluster.world.kill(cluster.first)
+    again.assignments = []
+    assert bytes(cluster.ask_group(ApiKey.SYNC_GROUP, 5, again, _code).assignment) == told

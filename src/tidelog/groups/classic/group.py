@@ -69,6 +69,8 @@ class ClassicGroup:
         """Ids handed out by MEMBER_ID_REQUIRED (KIP-394) whose owner has not come back yet."""
         self.pending_syncs: set[str] = set()
         """Members of this generation that have not asked for their assignment yet."""
+        self.assigned_generation = -1
+        """The last one whose assignment is on its way into the log: no generation has two."""
         self.subscribed_topics: frozenset[str] | None = frozenset()
         """None: the group is not one of consumers, or what its members say cannot be read."""
         self.new_member_added = False

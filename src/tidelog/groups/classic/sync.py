@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
-from tidelog.groups.classic.member import Member, Reply
+from tidelog.groups.classic.member import Reply
 from tidelog.wire.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def sync(state: GroupsState, group: ClassicGroup, request: Sync, reply: Reply) -
     member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier one of its own
     member.sync_reply = reply
     rebalance.keep_alive(state, group, member)
-    if group.leader_id == member.member_id:
-        _store(state, group, member, request.assignments)
+    if group.leader_id == member.member_id and group.assigned_generation != group.generation:
+        _store(state, group, request.assignments)
 
 
-def _store(state: GroupsState, group: ClassicGroup, leader: Member, assignments: dict[str, bytes]) -> None:
+def _store(state: GroupsState, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """Nobody works by an assignment before it is committed: the next coordinator must know the same one."""
-    generation = group.generation
+    generation = group.assigned_generation = group.generation
 
     def stored(code: ErrorCode) -> None:
         if group.state is not State.COMPLETING_REBALANCE or group.generation != generation:
