@@ -59,8 +59,8 @@ def _answered_before_committed(original: Original, hit: Hit) -> Original:
 
 
 def _told_before_committed(original: Original, hit: Hit) -> Original:
-    def store(state: GroupsState, group: ClassicGroup, leader: Member, assignments: dict[str, bytes]) -> None:
-        original(state, group, leader, assignments)
+    def store(state: GroupsState, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+        original(state, group, assignments)
         if group.state is State.COMPLETING_REBALANCE:
             hit()
             rebalance.propagate(state, group, assignments)
