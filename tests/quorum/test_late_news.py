@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tests.quorum.machines import Node
+from tests.quorum.machines import Node, record
+from tests.quorum.script import Script
 from tests.quorum.world import World
 from tidelog.effects import Reply
+from tidelog.quorum import SnapshotId
 from tidelog.wire.messages.fetch import FetchResponse
 
 
@@ -34,3 +36,32 @@ def test_who_does_not_know_yet_that_it_votes_does_not_stand_by_a_leader_it_hears
     assert added.quorum.voters.ids == [1, 2]
     assert world.run(30_000, until=lambda: world.leader() is other)
     assert world.run(5_000, until=lambda: added.quorum.voters.ids == [1, 2, 3])
+
+
+def test_a_snapshot_that_goes_further_replaces_a_log_of_a_later_epoch_that_was_never_committed() -> None:
+    """Figure 8 of the Raft paper, and the new leader's log begins where the old epoch ends."""
+    script = Script()
+    for command in """
+        voters 1 2 3|start 1 2 3|campaign 1|run 100
+        silence 1-2 1-3|append 1 a=1 b=1 c=1 d=1|run 20|kill 1
+        campaign 2|run 5|silence 2-3|append 2 e=1|run 20|kill 2
+        heal|start 1|run 2|campaign 1|run 10|campaign 1|run 100
+    """.replace("\n", "|").split("|"):
+        if command.strip():
+            script.play(command)
+    leader, late = script.world.nodes[1], script.world.nodes[2]
+    assert [epoch for epoch, _ in leader.log()] == [1] * 7 + [3]
+    assert leader.quorum.high_watermark == 8
+    records = [record(key, "1") for key in "abcd"]
+    leader.step(lambda: leader.quorum.write_snapshot(records, 7))
+    script.world.run(50)
+    assert leader.quorum.latest_snapshot == SnapshotId(7, 1)
+    script.play("clean 1")
+    late.start()
+    assert [epoch for epoch, _ in late.log()] == [1] * 3 + [2] * 2
+    assert script.world.run(5_000, until=lambda: late.quorum.high_watermark == 8)
+    assert (late.listener.state, late.quorum.log_start_offset) == (dict.fromkeys("abcd", "1"), 7)
+    late.step(lambda: None)
+    script.world.kill(2)
+    late.start()
+    assert (late.quorum.log_start_offset, late.quorum.log_end_offset) == (7, 8)

@@ -350,8 +350,13 @@ class MetadataLog:
             return True
 
     def _goes_further(self, snapshot_id: SnapshotId) -> bool:
+        """Whether the log cannot have what this stands for, which is committed: it ends before, or in an older epoch.
+
+        A later epoch does not make up for the length: its records were never committed then (Raft's figure 8).
+        """
         last_epoch = max(self._log.latest_epoch, 0)
-        return snapshot_id != BOOTSTRAP and (snapshot_id.epoch, snapshot_id.end_offset) > (last_epoch, self.end_offset)
+        is_longer = snapshot_id.end_offset > self.end_offset or snapshot_id.epoch > last_epoch
+        return snapshot_id != BOOTSTRAP and is_longer
 
     def _recover_snapshots(self) -> None:
         self.snapshot_files.recover(self.start_offset)
