@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidelog.errors import StorageError
+from tidelog.errors import CorruptionError, StorageError
 from tidelog.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
@@ -60,6 +60,8 @@ def start_within(
         _recovery_point_lowered(replicas, partition, then)
     except StorageError as error:
         replicas.storage_failed(replicas.directory_of(partition).storage, error)
+    except CorruptionError as error:
+        replicas.on_damage(partition, str(error))
 
 
 def _start_anew(replicas: Replicas, partition: Partition, leader_start_offset: int) -> None:

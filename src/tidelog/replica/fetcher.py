@@ -303,7 +303,10 @@ class Fetcher:
                     self._outbox.after(HELD_BACK_MS, lambda: self._hold_back(copy, data.high_watermark))
         except StorageError as error:
             self._replicas.storage_failed(self._replicas.directory_of(partition).storage, error)
-        except (KafkaError, CorruptionError) as error:
+        except CorruptionError as error:
+            self._replicas.on_damage(partition, str(error))  # it is our own log that cannot be read
+            self._delay(copy)
+        except KafkaError as error:
             # Bytes that came damaged are asked for again; they never reach the log.
             self._outbox.tell(
                 "replica-fetch-refused", "warning", partition=repr(partition), leader=self._leader_id, reason=str(error)
@@ -360,9 +363,14 @@ class Fetcher:
             for timestamp in (EARLIEST_LOCAL, LATEST)
         ]
         found: list[int] = []
+        is_refused = False
 
         def answered(response: Any, error: str | None) -> None:
+            nonlocal is_refused
+            if is_refused or self._copies.get((partition.topic_id, partition.index)) is not copy:
+                return  # another leads now, or this one in another epoch: this is not said of its log
             if error is not None or response.topics[0].partitions[0].error_code:
+                is_refused = True
                 self._delay(copy)  # it will be refused again, and we ask again
                 return
             found.append(response.topics[0].partitions[0].offset)

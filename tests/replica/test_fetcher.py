@@ -1,0 +1,134 @@
+"""One stream of fetches: what is said of a log counts only for the leader, and the log, that it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.node.support import TOPIC, OneNode
+from tidelog.effects import Effect, Tell
+from tidelog.errors import ErrorCode
+from tidelog.replica.fetcher import FIRST_DELAY_MS, Fetcher
+from tidelog.replica.partition import Partition, Role
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages.fetch import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
+from tidelog.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LEADER, EPOCH = 2, 9
+LAST_OFFSET_DELTA_AT = 23
+"""In a batch, and under its checksum."""
+
+
+class Stream:
+    """A follower with three records, and a leader that answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.node = OneNode(1, 1, replication_events_enable="false")
+        for number in range(3):
+            assert self.node.produce({0: self.node.batch(b"%d" % number)})[0].error_code == 0
+        core = self.node.process(1).node
+        self.outbox = core.outbox
+        self.partition: Partition = core.replicas.partitions[TOPIC, 0]
+        self.asked: list[tuple[int, Any, Callable[[Any, str | None], None]]] = []
+        self.outbox.send = self._send  # type: ignore[method-assign]
+        self.effects: list[Effect] = []
+        self.broker_epoch = 7
+        self.partition.become_follower(LEADER, EPOCH)
+        self.fetcher = Fetcher(
+            1, LEADER, self.outbox, core.replicas, lambda: self.broker_epoch, lambda leader: (leader, "there", 1)
+        )
+        self.fetcher.add(self.partition)
+        self.end_step()
+
+    def _send(
+        self, _peer: Any, _channel: str, api_key: int, _version: int, body: Any, _timeout_ms: int, then: Any
+    ) -> None:
+        self.asked.append((api_key, body, then))
+
+    def answer(self, **data: Any) -> None:
+        """To the newest fetch."""
+        _, _, then = self.asked.pop()
+        part = PartitionData(partition_index=0, **data)
+        topic = FetchableTopicResponse(topic_id=self.partition.topic_id, partitions=[part])
+        then(FetchResponse(session_id=5, responses=[topic]), None)
+        self.end_step()
+
+    def end_step(self) -> None:
+        """Let what waits for the end of a step run."""
+        self.effects += self.outbox.take_effects()
+
+    def pass_time(self, delay_ms: int) -> None:
+        """Timers run; flushes do not end."""
+        self.outbox.now_ms += delay_ms
+        self.outbox.run_due_timers()
+        self.end_step()
+
+    def take_questions(self) -> list[Callable[[Any, str | None], None]]:
+        """What was asked beside the fetches; where the leader's log starts comes first."""
+        questions = [then for api_key, _, then in self.asked if api_key == ApiKey.LIST_OFFSETS]
+        self.asked = [one for one in self.asked if one[0] != ApiKey.LIST_OFFSETS]
+        return questions
+
+
+def offset(value: int, code: int = 0) -> ListOffsetsResponse:
+    part = ListOffsetsPartitionResponse(partition_index=0, offset=value, error_code=code)
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[part])])
+
+
+def test_where_a_former_leaders_log_ends_cuts_nothing() -> None:
+    """Its answers may come when another leads, in whose ISR this replica is: it would be in sync with less."""
+    stream = Stream()
+    stream.answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    where_it_starts, where_it_ends = stream.take_questions()
+    stream.fetcher.remove(stream.partition)
+    stream.partition.become_follower(3, EPOCH + 1)
+    where_it_starts(offset(0), None)
+    where_it_ends(offset(1), None)
+    assert stream.partition.log.log_end_offset == 3
+
+
+def test_where_the_leaders_log_ends_cuts_what_is_beyond() -> None:
+    stream = Stream()
+    stream.answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    where_it_starts, where_it_ends = stream.take_questions()
+    where_it_starts(offset(0), None)
+    where_it_ends(offset(1), None)
+    assert stream.partition.log.log_end_offset == 1
+
+
+def test_a_cut_is_waited_for_whatever_was_refused_before_it() -> None:
+    """Both questions were refused, each set a timer, and the second one went on before the cut was on the medium."""
+    stream = Stream()
+    stream.answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    for question in stream.take_questions():
+        question(offset(-1, ErrorCode.UNKNOWN_LEADER_EPOCH), None)
+    stream.pass_time(FIRST_DELAY_MS)
+    stream.answer(diverging_epoch=EpochEndOffset(epoch=0, end_offset=1), log_start_offset=0)
+    assert stream.partition.log.log_end_offset == 1
+    asked_before = len(stream.asked)
+    stream.pass_time(10 * FIRST_DELAY_MS)
+    assert not any(one.topics for _, one, _ in stream.asked[asked_before:])
+
+
+@pytest.mark.parametrize("is_told_where", [True, False])
+def test_a_follower_that_cannot_cut_its_own_log_for_rot_is_copied_again(is_told_where: bool) -> None:
+    """It tried again for ever where the leader said where the logs part, and took the whole node down elsewhere."""
+    stream = Stream()
+    disk = stream.node.world.hosts[1].disks[0]
+    disk.flip_bit(f"{TOPIC}-0/00000000000000000000.log", LAST_OFFSET_DELTA_AT, 7)
+    if is_told_where:
+        stream.answer(diverging_epoch=EpochEndOffset(epoch=0, end_offset=1), log_start_offset=0)
+    else:
+        stream.answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+        for question, value in zip(stream.take_questions(), (0, 1), strict=True):
+            question(offset(value), None)
+        stream.end_step()
+    assert stream.partition.role is Role.OFFLINE
+    told = [one.fields["reason"] for one in stream.effects if isinstance(one, Tell) and one.kind == "log-damaged"]
+    assert len(told) == 1
