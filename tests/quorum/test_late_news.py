@@ -6,7 +6,7 @@ from tests.quorum.machines import Node, record
 from tests.quorum.script import Script
 from tests.quorum.world import World
 from tidelog.effects import Reply
-from tidelog.quorum import SnapshotId
+from tidelog.quorum import DIRECTORY, SnapshotId
 from tidelog.wire.messages.fetch import FetchResponse
 
 
@@ -65,3 +65,22 @@ def test_a_snapshot_that_goes_further_replaces_a_log_of_a_later_epoch_that_was_n
     script.world.kill(2)
     late.start()
     assert (late.quorum.log_start_offset, late.quorum.log_end_offset) == (7, 8)
+
+
+def test_a_snapshot_that_is_ready_after_the_log_began_anew_from_a_later_one_is_not_kept() -> None:
+    """A log begins with its first snapshot: with an older one there, the epoch before its first record is another."""
+    script = Script()
+    for command in ("voters 1 2 3", "start 1 2 3", "campaign 1", "run 100", "append 1 a=1", "run 50"):
+        script.play(command)
+    world, leader, slow = script.world, script.world.nodes[1], script.world.nodes[3]
+    slow.flush_delay_ms = (5_000, 5_000)
+    slow.step(lambda: slow.quorum.write_snapshot([record("a", "1")], 4))
+    world.run(10)
+    slow.flush_delay_ms = (1, 1)
+    for command in ("cut 1-3", "append 1 b=1", "append 1 c=1", "run 50", "snapshot 1", "clean 1", "heal"):
+        script.play(command)
+    assert world.run(4_000, until=lambda: slow.quorum.log_start_offset == 6)
+    world.run(6_000)
+    assert slow.quorum._core.log.snapshots == [SnapshotId(6, 1)]
+    assert [name for name in slow.disk.list(DIRECTORY) if name.endswith(".checkpoint")] == [SnapshotId(6, 1).file_name]
+    assert slow.quorum.log_end_offset == leader.quorum.log_end_offset

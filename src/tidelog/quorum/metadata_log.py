@@ -307,7 +307,13 @@ class MetadataLog:
 
     def install(self, part: File, snapshot_id: SnapshotId, then: Callable[[], None]) -> None:
         """Add a snapshot that is written; the log may then be cut to begin with it."""
-        install = partial(self.snapshot_files.install, part, snapshot_id, then)
+
+        def installed() -> None:
+            if snapshot_id.end_offset < self.start_offset:  # meanwhile the log has begun anew from a later one
+                self.snapshot_files.forget_before(next(one for one in self.snapshots if one[0] >= self.start_offset))
+            then()
+
+        install = partial(self.snapshot_files.install, part, snapshot_id, installed)
         if self._goes_further(snapshot_id):
             self.mark.lower_to(snapshot_id.end_offset, install)
         else:
