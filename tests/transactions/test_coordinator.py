@@ -150,6 +150,27 @@ def test_a_producer_id_without_epochs_left_is_replaced_by_the_end_of_a_transacti
     assert cluster.committed_values(0) == [b"last", b"first"]
 
 
+def test_the_epoch_that_is_kept_for_fencing_is_given_to_nobody() -> None:
+    """There is none above it: whoever had it could neither end its transaction nor be fenced; nodes failed at that."""
+    cluster = Three(seed=17, transaction_abort_timed_out_transaction_cleanup_interval_ms="500")
+    producer = with_epoch(cluster, cluster.init(), 32_766)
+    identity = (ID, producer.producer_id, producer.epoch)
+    cluster.write(producer, V2, 0, b"lost")
+    asked = cluster.requests.until_settled(lambda: cluster.requests.init(*identity, timeout_ms=1_000))
+    assert (asked.code, asked.epoch) == (ErrorCode.NONE, 0), "it aborted what it had open, and goes on"
+    assert asked.producer_id != producer.producer_id
+    assert cluster.requests.init(*identity, timeout_ms=1_000) == asked, "asked again, the answer is the same"
+    producer = with_epoch(cluster, asked, 32_766)
+    cluster.write(producer, V2, 0, b"late")
+    cluster.wait_for_state("CompleteAbort")
+    assert cluster.end(producer, V2, commit=False).code is ErrorCode.PRODUCER_FENCED
+    fresh = cluster.init()
+    cluster.write(fresh, V2, 0, b"first")
+    assert cluster.end(fresh, V2, commit=True).code is ErrorCode.NONE
+    cluster.wait_for_state("CompleteCommit")
+    assert cluster.committed_values(0) == [b"first"]
+
+
 @pytest.mark.parametrize("epoch", [0, 32_766])
 def test_a_producer_ahead_of_the_markers_is_told_to_wait_and_not_fenced(epoch: int) -> None:
     """Transactions v2: the answer to EndTxn has the identity of the next transaction, before this one is complete."""

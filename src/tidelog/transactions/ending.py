@@ -42,6 +42,8 @@ def end(state: TransactionsState, request: End, reply: ProducerReply, *, fresh_i
     if request.producer_epoch != transaction.producer_epoch and not is_repeat:
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"epoch {transaction.producer_epoch} is in use")
     if not _is_to_be_written(transaction, request, is_repeat, is_v2):
+        if transaction.producer_epoch == EPOCH_MAX:
+            raise KafkaError(ErrorCode.PRODUCER_FENCED, "its time was up, and its epochs are used up")
         _answer(state, transaction, reply)
         return
     next_producer_id = NO_PRODUCER_ID

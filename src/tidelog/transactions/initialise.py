@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.transactions.requests import Initialise, ProducerReply
 from tidelog.transactions.state import TransactionsState
-from tidelog.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, Transaction, is_exhausted
+from tidelog.transactions.transaction import EPOCH_MAX, NO_EPOCH, NO_PRODUCER_ID, State, Transaction, is_exhausted
 
 
 def initialise(
@@ -40,14 +40,13 @@ def initialise(
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{request.transactional_id!r} has another producer now")
     if transaction.state is State.ONGOING:
         _fence(state, transaction, request, reply, may_wait)
-    elif is_exhausted(transaction.producer_epoch) and request.producer_epoch in (NO_EPOCH, transaction.producer_epoch):
+    elif _needs_fresh_id(transaction, request.producer_epoch):
         if fresh_id is None:
             _with_fresh_id(state, request, reply, may_wait)
             return
-        last_epoch = NO_EPOCH if request.producer_epoch == NO_EPOCH else transaction.producer_epoch
         _save(
             state,
-            transaction.initialised(fresh_id, 0, last_epoch, request.timeout_ms, state.outbox.now_ms),
+            transaction.initialised(fresh_id, 0, request.producer_epoch, request.timeout_ms, state.outbox.now_ms),
             reply,
         )
     else:
@@ -70,6 +69,13 @@ def _may_go_on(transaction: Transaction, request: Initialise) -> bool:
     return request.producer_id == transaction.producer_id or (
         request.producer_id == transaction.previous_producer_id and is_exhausted(request.producer_epoch)
     )
+
+
+def _needs_fresh_id(transaction: Transaction, expected: int) -> bool:
+    """Whether there is no epoch left to give; the last of all, which fenced the producer itself, is none either."""
+    if transaction.producer_epoch == EPOCH_MAX and expected == transaction.last_epoch:
+        return True
+    return is_exhausted(transaction.producer_epoch) and expected in (NO_EPOCH, transaction.producer_epoch)
 
 
 def _next_epoch(transaction: Transaction, expected: int) -> tuple[int, int]:
