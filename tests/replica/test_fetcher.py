@@ -36,7 +36,7 @@ class Stream:
         self.outbox = core.outbox
         self.partition: Partition = core.replicas.partitions[TOPIC, 0]
         self.asked: list[tuple[int, Any, Callable[[Any, str | None], None]]] = []
-        self.outbox.send = self._send  # type: ignore[method-assign]
+        self.outbox.send = self._send  # type: ignore[method-assign, assignment]
         self.effects: list[Effect] = []
         self.broker_epoch = 7
         self.partition.become_follower(LEADER, EPOCH)

@@ -336,6 +336,8 @@ class Replicas:
         leadership = partition.leadership
         if leadership is None or len(leadership.isr) == len(leadership.replicas):
             return
+        # One that was about to join, and was waited for, may be gone or may have stood still for too long.
+        partition.advance_high_watermark()
         for broker_id in leadership.followers:
             # One that left for its lag may still have all that is committed, where too few are in sync to commit more:
             # it comes back by fetching, not by having been thrown out.
@@ -368,6 +370,7 @@ class Replicas:
             if config is not None:
                 partition.config = config
                 partition.log.config = config
+                partition.advance_high_watermark()  # fewer replicas may be asked for
 
     # --- stopping ---
 

@@ -1,0 +1,67 @@
+"""What a watermark waited for may be over although nothing is written and nobody fetches: it goes on then as well."""
+
+from __future__ import annotations
+
+from tests.node.support import TOPIC, OneNode
+from tidelog.controller.delta import ImageDelta
+from tidelog.replica.fetch_sessions import FetchSession
+from tidelog.replica.housekeeping import Housekeeping
+from tidelog.replica.partition import Partition
+
+EPOCH, FOLLOWER = 9, 2
+
+
+class Led:
+    """A partition led here. Its other replica is not in the ISR, caught up a moment ago, and lacks the last record."""
+
+    def __init__(self) -> None:
+        self.node = OneNode(1, 1, replication_events_enable="false")
+        self.core = self.node.process(1).node
+        self.lives = True
+        self.core.replicas.surroundings.is_eligible = lambda _id, _epoch: self.lives
+        self.core.replicas.propose_isr = lambda _partition, _isr, _reason: None
+        self.partition: Partition = self.core.replicas.partitions[TOPIC, 0]
+        self.partition.become_leader(EPOCH, 9, [1, FOLLOWER], [1])
+
+    def write(self) -> None:
+        batch = memoryview(bytearray(self.node.batch(b"0")))
+        self.partition.append(batch, self.core.outbox.now_ms)
+        self.core.replicas.appended(self.partition, len(batch))
+
+    def joins_soon(self) -> None:
+        """The follower had all there was, and one record more is written."""
+        end_offset = self.partition.log.log_end_offset
+        session = FetchSession(1, is_follower=True, now_ms=self.core.outbox.now_ms)
+        self.partition.follower_fetched(FOLLOWER, 7, session, end_offset, 0)
+        self.write()
+        assert (self.partition.high_watermark, self.partition.log.log_end_offset) == (0, 1)
+
+
+def test_it_does_not_wait_for_a_follower_that_was_fenced_before_it_joined() -> None:
+    """The ISR does not change by that, so that nothing else told the leader to look again: the last record waited."""
+    led = Led()
+    led.joins_soon()
+    led.lives = False
+    delta = ImageDelta()
+    delta.note_broker(FOLLOWER, None)
+    led.core.broker.apply(delta)
+    assert led.partition.high_watermark == 1
+
+
+def test_it_does_not_wait_for_a_follower_that_stands_still_before_it_joined() -> None:
+    led = Led()
+    led.joins_soon()
+    led.core.outbox.now_ms += led.core.config.replica_lag_time_max_ms + 1
+    Housekeeping(led.core.replicas).check_isrs()
+    assert led.partition.high_watermark == 1
+
+
+def test_it_goes_on_when_fewer_replicas_are_asked_for() -> None:
+    led = Led()
+    led.lives = False
+    more, fewer = {"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}
+    led.core.replicas.configure({TOPIC: type(led.partition.config).from_overrides(more, led.core.config)})
+    led.write()
+    assert led.partition.high_watermark == 0
+    led.core.replicas.configure({TOPIC: type(led.partition.config).from_overrides(fewer, led.core.config)})
+    assert led.partition.high_watermark == 1
