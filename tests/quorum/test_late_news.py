@@ -84,3 +84,29 @@ def test_a_snapshot_that_is_ready_after_the_log_began_anew_from_a_later_one_is_n
     assert slow.quorum._core.log.snapshots == [SnapshotId(6, 1)]
     assert [name for name in slow.disk.list(DIRECTORY) if name.endswith(".checkpoint")] == [SnapshotId(6, 1).file_name]
     assert slow.quorum.log_end_offset == leader.quorum.log_end_offset
+
+
+def test_a_follower_asks_the_next_leader_when_the_snapshot_of_the_former_one_is_in_place() -> None:
+    """What it was told before is about a log that is no more: where to cut it would be below what is committed."""
+    script = Script()
+    for command in """
+        voters 1 2 3|start 1 2 3|campaign 3|run 100
+        silence 3-1 3-2|append 3 x=1 y=1|run 20|kill 3|heal
+        campaign 1|run 100|append 1 a=1|append 1 b=1|run 50|snapshot 1|clean 1
+    """.replace("\n", "|").split("|"):
+        if command.strip():
+            script.play(command)
+    world, late = script.world, script.world.nodes[3]
+    assert (late.quorum.log_end_offset, world.nodes[1].quorum.log_start_offset) == (5, 6)
+    late.start()
+    assert world.run(1_000, until=lambda: any("quorum-snapshot-download" in line for line in world.lines))
+    late.flush_delay_ms = (900, 900)
+    world.run(1_000)  # its second flush, of the snapshot's name, is under way
+    late.flush_delay_ms = (1, 1)
+    world.delay_ms = (250, 250)
+    script.play("campaign 2")
+    assert late.quorum.log_start_offset == 0
+    assert world.run(10_000, until=lambda: late.halted is not None or late.quorum.high_watermark == 7)
+    assert late.halted is None
+    assert late.listener.state == {"a": "1", "b": "1"}
+    assert late.quorum.log_start_offset == 6

@@ -45,13 +45,16 @@ class Downloads:
         self._installing: SnapshotId | None = None
         """A snapshot that is complete and being made durable, whatever becomes of the role meanwhile."""
 
+    @property
+    def is_installing(self) -> bool:
+        """Whether the log is about to begin anew: what another leader would say of it now will be about no log."""
+        return self._installing is not None
+
     def begin(self, role: Follower, snapshot_id: SnapshotId) -> bool:
-        """The leader says: begin from this snapshot. False when that makes no sense, or not now."""
+        """The leader says: begin from this snapshot. False when that makes no sense."""
         core = self._core
         if snapshot_id in core.log.snapshots or snapshot_id.end_offset < core.commits.high_watermark:
             core.outbox.tell("quorum-snapshot-refused", "error", snapshot=str(snapshot_id), leader=role.leader[0])
-            return False
-        if snapshot_id == self._installing:
             return False
         core.outbox.tell("quorum-snapshot-download", snapshot=str(snapshot_id), leader=role.leader[0])
         role.download = Download(snapshot_id, core.log.snapshot_files.create_part(snapshot_id))
@@ -138,6 +141,7 @@ class Downloads:
             core.outbox.tell("quorum-snapshot-loaded", snapshot=str(download.snapshot_id))
             core.commits.advance(download.snapshot_id.end_offset)
         role.fetching = False
-        if core.role is role:
-            self._restart_fetch_timer(role)
-            self._fetch_log(role)
+        present = core.role
+        if isinstance(present, Follower) and core.is_durable:  # else it fetches when it has entered its role
+            self._restart_fetch_timer(present)
+            self._fetch_log(present)

@@ -89,7 +89,7 @@ class Following:
 
     def _fetch(self, role: Follower) -> None:
         core = self._core
-        if core.role is not role or role.fetching:
+        if core.role is not role or role.fetching or self._downloads.is_installing:
             return
         if core.log.flushed_offset < core.log.end_offset:
             core.log.schedule_flush()  # `_flushed` goes on
