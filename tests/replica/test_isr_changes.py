@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.node.support import TOPIC, OneNode
 from tidelog.errors import ErrorCode
 from tidelog.outbox import Outbox
-from tidelog.replica.isr_changes import IsrChanges
+from tidelog.replica.fetch_sessions import FetchSession
+from tidelog.replica.isr_changes import INELIGIBLE_MS, IsrChanges
 from tidelog.replica.leadership import Leadership
 from tidelog.wire.messages.alter_partition import (
     AlterPartitionResponse,
@@ -39,11 +41,11 @@ class Controller:
     def ask(self, _key: int, _version: int, body: Any, then: Callable[[Any, str | None], None]) -> None:
         self.asked.append((body, then))
 
-    def refuse(self, code: ErrorCode) -> None:
+    def refuse(self, code: ErrorCode, topic_id: bytes = TOPIC_ID) -> None:
         """Answer the oldest request."""
         _, then = self.asked.pop(0)
         data = AlterPartitionResponsePartitionData(partition_index=0, error_code=code)
-        topic = AlterPartitionResponseTopicData(topic_id=TOPIC_ID, partitions=[data])
+        topic = AlterPartitionResponseTopicData(topic_id=topic_id, partitions=[data])
         then(AlterPartitionResponse(topics=[topic]), None)
 
 
@@ -110,3 +112,27 @@ def test_a_controller_that_knows_less_than_the_leader_is_asked_again() -> None:
     outbox.run_due_timers()
     outbox.take_effects()
     assert len(controller.asked) == 1
+
+
+def test_a_follower_that_is_never_wanted_keeps_no_other_out() -> None:
+    """Its directory has failed, say. An idle follower comes in by this way alone, and the first was tried for ever."""
+    node = OneNode(1, 1, replication_events_enable="false")
+    replicas, outbox, controller = node.process(1).node.replicas, node.process(1).node.outbox, Controller()
+    replicas.surroundings.is_eligible = lambda _id, _epoch: True
+    partition = replicas.partitions[TOPIC, 0]
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, replicas.grow_isr)
+    replicas.propose_isr = changes.propose
+    partition.become_leader(9, 9, [1, 2, 3], [1])
+    session = FetchSession(1, is_follower=True, now_ms=outbox.now_ms)
+    for broker_id in (2, 3):
+        partition.follower_fetched(broker_id, 1, session, 0, 0)
+    replicas.grow_isr(partition)
+    outbox.take_effects()
+    tried = []
+    for _ in range(3):
+        tried.append([one.broker_id for one in controller.asked[0][0].topics[0].partitions[0].new_isr_with_epochs])
+        controller.refuse(ErrorCode.INELIGIBLE_REPLICA, partition.topic_id)
+        outbox.now_ms += INELIGIBLE_MS
+        outbox.run_due_timers()
+        outbox.take_effects()
+    assert tried == [[1, 2], [1, 3], [1, 2]]

@@ -128,7 +128,7 @@ class IsrChanges:
                 again[partition] = asked[partition]
             elif answer.error_code == ErrorCode.INELIGIBLE_REPLICA:
                 # The controller knows the state that this was made for, so no attempt was committed (KIP-841).
-                leadership.proposed = None
+                leadership.refused()
                 partition.advance_high_watermark()
                 # What made it so may be over already, and its news may have come while this was under way.
                 self._outbox.after(INELIGIBLE_MS, lambda partition=partition: self._settled(partition))  # type: ignore[misc]

@@ -131,6 +131,13 @@ class Leadership:
         for broker_id in [one for one in self.followers if one not in self.replicas]:
             del self.followers[broker_id]
 
+    def refused(self) -> None:
+        """The controller does not want the proposal; the others come first the next time, if any may join."""
+        for broker_id in self.proposed or ():
+            if broker_id in self.followers and broker_id not in self.isr:
+                self.followers[broker_id] = self.followers.pop(broker_id)
+        self.proposed = None
+
     @property
     def maximal_isr(self) -> set[int]:
         """Everyone who may be in the ISR once what is under way is settled."""
