@@ -13,6 +13,9 @@ from tidelog.coordination.coordinator import partition_for
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.node.transaction_verification import Asker, Support
 from tidelog.transactions import records
+from tidelog.transactions.adding import add_partitions
+from tidelog.transactions.initialise import initialise
+from tidelog.transactions.requests import AddPartitions, Initialise
 from tidelog.transactions.transaction import State
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -204,6 +207,32 @@ def test_a_producer_ahead_of_the_markers_is_told_to_wait_and_not_fenced(epoch: i
     cluster.end(following, V2, commit=True)
     cluster.wait_for_state("CompleteCommit")
     assert cluster.committed_values(far) == [b"one", b"two"]
+
+
+def test_who_is_sent_away_by_a_fence_is_answered_once() -> None:
+    """Though the fence, which goes on without it, is not known to be committed in the end."""
+    cluster = Three(seed=18)
+    producer = cluster.init()
+    first = cluster.coordinator()
+    cluster.write(producer, V1, first % 3, b"one")
+    connection = cluster.world.connect(first)
+    assert connection is not None
+    ending = EndTxnRequest(
+        transactional_id=ID, producer_id=producer.producer_id, producer_epoch=producer.epoch, committed=True
+    )
+    cluster.world.request(connection, ApiKey.END_TXN, V1.end, ending, lambda _answer: None)
+    cluster.wait_for_state("PrepareCommit")
+    state = cluster.process(first).node.transactions.state_of(ID)
+    wanted = AddPartitions(ID, producer.producer_id, producer.epoch, frozenset({(TOPIC, 0)}))
+    add_partitions(state, wanted, lambda _code: None)
+    answers: list[ErrorCode] = []
+    initialise(state, Initialise(ID, 60_000), lambda code, _id, _epoch: answers.append(code))
+    assert cluster.world.run_until(lambda: bool(answers), 1_000)
+    for other in cluster.node_ids:
+        if other != first:
+            cluster.world.network.cut(other, first, ("data",))
+    cluster.pass_ms(state.config.request_timeout_ms + 1_000)
+    assert answers == [ErrorCode.CONCURRENT_TRANSACTIONS]
 
 
 # --- markers ---

@@ -122,10 +122,13 @@ def _fence(
 
     fenced = transaction.fenced(state.transaction_version, state.outbox.now_ms, request.producer_epoch)
     state.prepare(fenced, decided)
-    if state.find(request.transactional_id).is_prepared:
-        _wait(state, request, once, may_wait)
-    else:
-        initialise(state, request, once, may_wait=False)
+    try:
+        if state.find(request.transactional_id).is_prepared:
+            _wait(state, request, once, may_wait)
+        else:
+            initialise(state, request, once, may_wait=False)
+    except KafkaError as error:
+        once(error.code, NO_PRODUCER_ID, NO_EPOCH)
 
 
 def _wait(state: TransactionsState, request: Initialise, reply: ProducerReply, may_wait: bool) -> None:
