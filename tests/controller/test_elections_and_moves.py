@@ -206,6 +206,36 @@ def test_cancelling_must_not_lose_records() -> None:
     world.check()
 
 
+def test_cancelling_must_not_lose_records_that_only_a_dead_added_replica_has() -> None:
+    world = World((1, 2, 3))
+    world.create("t", replicas=[[1]])
+    move(world, [2, 3])
+    world.alter_isr((1, 2))
+    world.crash(1)
+    world.start(1)
+    world.crash(2)
+    partition = world.partition()
+    assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (), (2,))
+    assert move(world, None) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    world.register(2)
+    partition = world.partition()
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), (2,))
+    assert move(world, None) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    world.beat(2)
+    assert world.partition().leader == 2
+    world.check()
+
+
+def test_cancelling_while_nobody_leads_leaves_those_eligible_who_stay() -> None:
+    world = World((1, 2))
+    world.create("t", replicas=[[1]])
+    move(world, [2])
+    world.crash(1)
+    assert move(world, None) is ErrorCode.NONE
+    assert (world.partition().replicas, world.partition().eligible_leader_replicas) == ((1,), (1,))
+    world.check()
+
+
 def test_a_change_of_mind_goes_to_the_new_target() -> None:
     world = World((1, 2, 3, 4))
     world.create("t", replicas=[[1]])

@@ -104,7 +104,10 @@ def _cancel(
     adding = partition.adding_replicas
     replicas = [replica for replica in partition.replicas if replica not in adding]
     isr = [replica for replica in partition.isr if replica not in adding]
-    if not isr and partition.isr and not unclean_election_enabled(image, context, topic.name):
+    # Who has all that is committed, as far as is known: with nobody in sync, those who may lead when they are back.
+    trusted = partition.isr or partition.eligible_leader_replicas or partition.last_known_elr
+    is_lost = bool(trusted) and all(replica in adding for replica in trusted)
+    if is_lost and not unclean_election_enabled(image, context, topic.name):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"Unable to revert partition assignment for {topic.name}:{partition_id} because it would require an "
