@@ -8,6 +8,7 @@ from tests.node.support import TOPIC, OneNode, partitions_of, values_of
 from tidelog.effects import Flush
 from tidelog.errors import ErrorCode
 from tidelog.replica.directory import META_PROPERTIES, MetaProperties
+from tidelog.replica.partition import Role
 from tidelog.sim.disk import SimulatedDisk
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -76,6 +77,8 @@ def test_one_directory_fails_the_other_goes_on() -> None:
     assert {index for index, one in answers.items() if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR} == lost
     assert {index for index, one in answers.items() if one.error_code == 0} == {0, 1, 2, 3} - lost
     assert node.world.run_until(lambda: {index for index, leader in node.leaders().items() if leader == -1} == lost)
+    hosted = node.process(1).node.replicas.partitions
+    assert {index for index in range(4) if hosted[TOPIC, index].role is Role.OFFLINE} == lost, "nobody copies to it"
     described: Any = node.ask(1, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
     assert {one.log_dir: one.error_code for one in described.results} == {
         "/data": 0,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.node.support import TOPIC, OneNode
 from tidelog.effects import Effect, Tell
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, StorageError
 from tidelog.replica.fetcher import FIRST_DELAY_MS, Fetcher
 from tidelog.replica.partition import Partition, Role
 from tidelog.wire.api_table import ApiKey
@@ -132,3 +132,15 @@ def test_a_follower_that_cannot_cut_its_own_log_for_rot_is_copied_again(is_told_
     assert stream.partition.role is Role.OFFLINE
     told = [one.fields["reason"] for one in stream.effects if isinstance(one, Tell) and one.kind == "log-damaged"]
     assert len(told) == 1
+
+
+def test_nothing_is_fetched_for_a_directory_that_failed() -> None:
+    """The leader's session had records for it, which it was sent, and did not take, as fast as it could ask."""
+    stream = Stream()
+    core = stream.node.process(1).node
+    core.broker._fetchers[LEADER] = stream.fetcher
+    storage = core.replicas.directories[0].storage
+    core.replicas.storage_failed(storage, StorageError(storage.root, "", "input/output error"))
+    assert stream.partition.role is Role.OFFLINE
+    stream.answer(records=stream.node.batch(b"3"), high_watermark=3, log_start_offset=0)
+    assert not stream.asked

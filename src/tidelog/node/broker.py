@@ -165,11 +165,11 @@ class Broker:
             self._assignments.assign(topic.topic_id, index, replica.directory_id)
         before = (replica.leader_id, replica.leader_epoch)
         if partition.leader == self.node_id:
-            self._stop_fetching(replica)
+            self.stop_fetching(replica)
             replica.become_leader(partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr)
             self.replicas.grow_isr(replica)  # what changed may be that a follower has its directory now
         elif (partition.leader, partition.leader_epoch) != before:
-            self._stop_fetching(replica)
+            self.stop_fetching(replica)
             replica.become_follower(partition.leader, partition.leader_epoch)
             if partition.leader >= 0:
                 self._fetcher(partition.leader).add(replica)
@@ -204,7 +204,7 @@ class Broker:
         coordinator = self.coordinators.get(replica.topic)
         if coordinator is not None:
             coordinator.removed(replica)
-        self._stop_fetching(replica)
+        self.stop_fetching(replica)
 
     def role_changed(self, replica: Partition) -> None:
         """Tell the coordinator that lives in a topic's partitions, where the topic has one."""
@@ -218,7 +218,7 @@ class Broker:
             coordinator.removed(replica)
         self._assignments.forget(replica.topic_id, replica.index)
         self._damage.forget(replica.topic, replica.index)
-        self._stop_fetching(replica)
+        self.stop_fetching(replica)
         self.replicas.remove(replica)
 
     # --- copying ---
@@ -245,7 +245,8 @@ class Broker:
         fetcher = self._fetchers.get(leader_id)
         return fetcher is not None and len(fetcher) > 0 and fetcher.doubted_until_ms > self._outbox.now_ms
 
-    def _stop_fetching(self, replica: Partition) -> None:
+    def stop_fetching(self, replica: Partition) -> None:
+        """Copy it no longer: whatever comes next begins anew."""
         fetcher = self._fetchers.get(replica.leader_id)
         if fetcher is not None:
             fetcher.remove(replica)

@@ -428,6 +428,7 @@ class Node:
         self.former_life.forget()
         for replica in self.replicas.partitions.values():
             if replica.directory_id == directory.directory_id:
+                self.broker.stop_fetching(replica)
                 self.broker.role_changed(replica)
         online = [one for one in self.replicas.directories if one.online]
         if not online or directory.storage.root == self.broker.static_config.metadata_directory:

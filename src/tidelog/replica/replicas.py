@@ -91,7 +91,7 @@ class Replicas:
         """Open this replica, or make it; None when the directory it belongs to is offline."""
         partition = self.partitions.get((topic, index))
         if partition is not None and partition.topic_id == topic_id:
-            return partition
+            return partition if self.directory_of(partition).online else None
         if partition is not None:
             self.remove(partition)  # the topic was deleted and made again under its name
         directory = self._directory_for((topic, index), topic_id, directory_id)
