@@ -264,6 +264,22 @@ def test_a_directory_that_fails_gives_up_its_leaderships_only() -> None:
     world.check()
 
 
+def test_a_directory_that_fails_before_its_broker_serves_leads_nothing() -> None:
+    """The heartbeat that puts the broker into service is the one that tells of the directory."""
+    world = World()
+    world.directories[1] = [directory(1, 1), directory(1, 2)]
+    world.start(1)
+    world.start(2)
+    world.create("t", replicas=[[1], [1]])
+    world.assign_directories(1, {0: directory(1, 1), 1: directory(1, 2)})
+    world.crash(1)
+    world.register(1, clean=True)
+    assert not world.beat(1, offline_log_dirs=[directory(1, 2)]).is_fenced
+    assert [each.leader for each in world.topic().partitions.values()] == [1, -1]
+    assert world.partition("t", 1).eligible_leader_replicas == (1,)
+    world.check()
+
+
 def test_unregistering_a_broker_takes_it_out_of_everything_but_the_replica_lists() -> None:
     world = World((1, 2))
     world.create("t", replicas=[[1, 2]])

@@ -11,6 +11,7 @@ Fenced means: in no ISR, leading nothing, not told to clients.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 
 from tidelog.controller import levels
@@ -58,7 +59,7 @@ def decide(
         following = BrokerState.FENCED
     decision = Decision()
     if following is BrokerState.UNFENCED and present is BrokerState.FENCED:
-        unfence(image, broker, context, decision)
+        unfence(image, broker, context, decision, offline)
     elif following is BrokerState.CONTROLLED_SHUTDOWN and present is BrokerState.UNFENCED:
         _begin_shutdown(image, broker, context, decision)
     elif following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW) and not broker.fenced:
@@ -122,13 +123,16 @@ def fence(image: MetadataImage, broker: Broker, context: Context, decision: Deci
     decision.add(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=FENCE))
 
 
-def unfence(image: MetadataImage, broker: Broker, context: Context, decision: Decision) -> None:
-    """Put a broker into service, and let it lead what nobody leads where it may."""
+def unfence(
+    image: MetadataImage, broker: Broker, context: Context, decision: Decision, offline: Collection[bytes] = ()
+) -> None:
+    """Put a broker into service, and let it lead what nobody leads where it may: not from directories just lost."""
     broker_id = broker.broker_id
     decision.broker_reasons[broker_id] = "it has caught up with the metadata"
     decision.add(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=UNFENCE))
     cause = f"broker {broker_id} unfenced"
-    update_partitions(image, context, decision, cause, without_leader(image), returning=broker_id)
+    places = [place for place in without_leader(image) if place[2].directory_of(broker_id) not in offline]
+    update_partitions(image, context, decision, cause, places, returning=broker_id)
 
 
 def _begin_shutdown(image: MetadataImage, broker: Broker, context: Context, decision: Decision) -> None:
