@@ -243,6 +243,23 @@ def test_a_log_that_begins_earlier_again_knows_its_epochs_from_there_on(
     assert (again.log_start_offset, again.epochs) == (start, epochs)
 
 
+def test_a_log_that_begins_earlier_again_has_its_records_from_there_on() -> None:
+    """What lay before the log's start was emptied when the log was opened, and then deleted. A power loss undid only
+    the latter, and forgot the start: the log began with records that it no longer had, and other replicas did.
+    """
+    for seed in range(60):
+        disk = SimulatedDisk()
+        log = open_log(disk, segment_bytes=400)
+        for number in range(20):
+            append(log, batch([b"%d" % number]), epoch=number // 4)
+        point = flush(log)
+        disk.kill()
+        open_log(disk, clean=False, recovery_point=point, start=15, segment_bytes=400)
+        disk.power_loss(Chance(seed))
+        again = open_log(disk, clean=False, recovery_point=point, segment_bytes=400)
+        assert values_in(again) == [b"%d" % number for number in range(again.log_start_offset, 20)]
+
+
 def test_an_epoch_checkpoint_ahead_of_its_log_is_cut(disk: SimulatedDisk) -> None:
     log = written(disk)
     log.assign_epoch(9, log.log_end_offset)

@@ -187,7 +187,7 @@ class _Opening:
     def _start_anew(self, offset: int) -> None:
         """An empty log at an offset: a new one, or one whose records all lie before its start."""
         for segment in reversed(list(self.segments)):
-            segment.destroy()
+            segment.discard()
         self.segments.clear()
         self.snapshots.delete_all()
         self.producers.start_from((), offset)
@@ -251,7 +251,7 @@ class _Opening:
         recovered = Recovered()
         segments = self.segments
         while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
-            segments[0].destroy()  # no reader would see it, and what it lost does not matter
+            segments[0].discard()  # no reader would see it, and what it lost does not matter
             segments.remove_first(1)
         # The one that ends at the recovery point is looked at too: a cut made there may not have reached the medium.
         index = max(0, segments.index_for(recovery_point - 1))
@@ -293,7 +293,7 @@ class _Opening:
             expected = self.producers.end_offset = following.base_offset
             self.snapshots.take(self.producers)
         while len(segments) > index:
-            segments.active.destroy()
+            segments.active.discard()
             segments.remove_last()
             recovered.removed_segments += 1
         self.producers.end_offset = recovered.log_end_offset = expected

@@ -341,6 +341,10 @@ class Segment:
         """Cut everything, so that no slice is served any more, and delete the files: what was here never counted."""
         if self.storage.exists(self.path(names.LOG_SUFFIX)):
             self.file.truncate(0)
+        self.discard()
+
+    def discard(self) -> None:
+        """Delete the files as they are, where nobody can have a slice: a power loss brings them back whole if at all."""
         self.close()
         for suffix in names.SEGMENT_SUFFIXES:
             self.storage.delete(self.path(suffix))
