@@ -344,7 +344,7 @@ class Segment:
         self.discard()
 
     def discard(self) -> None:
-        """Delete the files as they are, where nobody can have a slice: a power loss brings them back whole if at all."""
+        """Delete the files as they are, where nobody has a slice: a power loss brings them back whole if at all."""
         self.close()
         for suffix in names.SEGMENT_SUFFIXES:
             self.storage.delete(self.path(suffix))
