@@ -7,7 +7,7 @@ from typing import Any
 from tests.node.support import TOPIC, OneNode, partitions_of, values_of
 from tidelog.errors import ErrorCode
 from tidelog.wire.apis import ApiKey
-from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
 
 
 def test_offsets_outside_the_log() -> None:
@@ -181,3 +181,19 @@ def test_many_readers_one_writer_each_gets_all_of_it() -> None:
     node.produce({0: node.batch(b"a")})
     for session in sessions:
         assert values_of(partitions_of(node.fetch({}, session_id=session, session_epoch=1))[0]) == [b"a"]
+
+
+def test_a_session_goes_on_with_a_replica_that_is_back() -> None:
+    """A damaged one is given up, and leads again where nobody else can: its readers never heard of a new record."""
+    node = OneNode()
+    partition = node.process(1).node.replicas.partitions[TOPIC, 0]
+    opened = node.fetch({0: 0}, session_epoch=0)
+    assert opened.session_id
+    partition.go_offline()
+    more = {"session_id": opened.session_id}
+    assert partitions_of(node.fetch({}, session_epoch=1, **more))[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    partition.become_leader(9, 9, [1], [1])
+    for epoch in (2, 3):
+        assert not values_of(partitions_of(node.fetch({}, session_epoch=epoch, **more)).get(0, PartitionData()))
+    assert node.produce({0: node.batch(b"new")})[0].error_code == 0
+    assert values_of(partitions_of(node.fetch({}, session_epoch=4, **more))[0]) == [b"new"]

@@ -147,3 +147,17 @@ def test_a_log_without_records_begins_where_its_file_says() -> None:
     disk.replace(LOG_STARTS, f"0\n1\n{TOPIC} 0 2\n".encode())
     start_again(node)
     assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 0
+
+
+def test_a_topic_made_again_has_nothing_to_do_with_damage_of_the_one_before() -> None:
+    """With one replica nobody else could lead, and it was never opened."""
+    node = with_records()
+    node.world.kill(1)
+    node.world.hosts[1].disks[0].delete(METADATA)
+    start_again(node)
+    assert node.world.run_until(lambda: node.is_running(1), 10_000)
+    node.ask(1, ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=5000))
+    assert not node.process(1).node.replicas.damaged
+    node.create(TOPIC)
+    assert node.produce({0: node.batch(b"new")})[0].error_code == 0
+    assert node.process(1).node.replicas.partitions[TOPIC, 0].log.log_end_offset == 1

@@ -131,7 +131,9 @@ class Broker:
             self._topic_configs.pop(topic.name, None)
             for index in topic.partitions:
                 held = self.replicas.partitions.get((topic.name, index))
-                if held is not None and held.topic_id == topic.topic_id:
+                if held is None:
+                    self._damage.drop(topic.name, index)
+                elif held.topic_id == topic.topic_id:
                     self._remove(held)
         if delta.configs:
             self._reconfigure(delta)
@@ -153,7 +155,9 @@ class Broker:
         """Make one replica what the metadata says it is."""
         held = self.replicas.partitions.get((topic.name, index))
         if self.node_id not in partition.replicas:
-            if held is not None and held.topic_id == topic.topic_id:
+            if held is None:
+                self._damage.drop(topic.name, index)
+            elif held.topic_id == topic.topic_id:
                 self._remove(held)
             return
         replica = self._open(topic, index, partition)

@@ -1,6 +1,7 @@
 """Replicas that were found damaged: taken out of service, out of the ISR, and copied again from whoever leads.
 
     found while it leads, nobody else in sync   KEPT       it goes on with what is whole, until another is in sync
+    KEPT -> GIVEN UP                            another is in sync, or leads
     found otherwise                             GIVEN UP   offline here; the controller is told that it is lost
     found when it was opened                    GIVEN UP   as it never was online
     GIVEN UP -> copied                          it is known to be lost, another leads, and neither ISR nor ELR has it
@@ -97,7 +98,7 @@ class DamagedReplicas:
         node_id = self._replicas.node_id
         partition = self._replicas.partitions.get(key)
         if standing is Standing.KEPT:
-            if partition is not None and leader == node_id and len(isr) > 1:
+            if partition is not None and (len(isr) > 1 if leader == node_id else leader >= 0):
                 self._give_up(partition)
             return self._standing[key] is Standing.KEPT
         if leader not in (-1, node_id):
@@ -133,6 +134,15 @@ class DamagedReplicas:
         self._standing.pop((topic, index), None)
         self._discarded.discard((topic, index))
         self._replicas.damaged.pop((topic, index), None)
+
+    def drop(self, topic: str, index: int) -> None:
+        """The same for one that could not be opened, if it is damaged: whatever comes under its name is another."""
+        if (topic, index) in self._replicas.damaged:
+            try:
+                self._replicas.remove_unopened((topic, index))
+            except StorageError as error:
+                self._tell("damaged-replica-kept", (topic, index), str(error), "it cannot be thrown away")
+            self.forget(topic, index)
 
     def _discard(self, key: TopicPartition, partition: Partition | None) -> None:
         try:

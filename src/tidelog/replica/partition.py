@@ -161,9 +161,7 @@ class Partition:
         self.leadership = None
         self._fail_waiters(code)
         self._notify(self.watchers, 0)
-        self._notify(self.end_watchers, 0)
-        self.watchers.clear()
-        self.end_watchers.clear()
+        self._notify(self.end_watchers, 0)  # they go on watching: a damaged replica may be back
 
     def isr_committed(self, isr: Sequence[int], partition_epoch: int) -> None:
         """The controller accepted an ISR change."""
