@@ -144,3 +144,33 @@ def test_nothing_is_fetched_for_a_directory_that_failed() -> None:
     assert stream.partition.role is Role.OFFLINE
     stream.answer(records=stream.node.batch(b"3"), high_watermark=3, log_start_offset=0)
     assert not stream.asked
+
+
+def test_a_damaged_batch_at_the_leaders_start_leaves_an_empty_log_where_it_was() -> None:
+    """An empty copy takes the batch whole that holds the leader's start; its watermark is not to be beyond its log."""
+    stream = Stream()
+    stream.partition.log.truncate_fully_and_start_at(2)
+    stream.partition.high_watermark = 2
+    stream.fetcher.remove(stream.partition)
+    stream.fetcher.add(stream.partition)
+    stream.end_step()
+    damaged = bytearray(stream.node.batch(b"0", b"1", b"2", b"3"))
+    damaged[-1] ^= 1
+    stream.answer(records=memoryview(damaged), high_watermark=4, log_start_offset=2)
+    log = stream.partition.log
+    assert (log.log_start_offset, stream.partition.high_watermark, log.log_end_offset) == (2, 2, 2)
+
+
+def test_a_broker_that_registered_again_says_so_of_every_partition() -> None:
+    """A leader takes nobody into the ISR for what was fetched with another epoch (KIP-903), and an idle partition is
+    not named again: unregistered and registered, its replicas stayed out of every ISR until something was written."""
+    stream = Stream()
+    stream.answer(high_watermark=3, log_start_offset=0)
+    ((_, request, _),) = stream.asked
+    assert not request.topics
+    stream.broker_epoch = 8
+    stream.asked.pop()[2](FetchResponse(session_id=5), None)
+    stream.end_step()
+    ((_, request, _),) = stream.asked
+    assert (request.replica_state.replica_epoch, request.session_epoch) == (8, 0)
+    assert [one.partitions[0].fetch_offset for one in request.topics] == [3]

@@ -65,3 +65,18 @@ def test_it_goes_on_when_fewer_replicas_are_asked_for() -> None:
     assert led.partition.high_watermark == 0
     led.core.replicas.configure({TOPIC: type(led.partition.config).from_overrides(fewer, led.core.config)})
     assert led.partition.high_watermark == 1
+
+
+def test_what_a_flush_has_in_hand_is_no_more_than_there_is() -> None:
+    """A log that was cut while a flush was under way, and led again before it ended, would commit what it lacks."""
+    led = Led()
+    led.lives = False
+    for _ in range(3):
+        led.write()
+    led.partition.unflushed_from = 3
+    led.write()
+    led.partition.become_follower(FOLLOWER, EPOCH + 1)
+    led.partition.log.truncate_to(1)
+    led.partition.high_watermark = 1
+    led.partition.become_leader(EPOCH + 2, 11, [1, FOLLOWER], [1])
+    assert (led.partition.high_watermark, led.partition.log.log_end_offset) == (1, 1)

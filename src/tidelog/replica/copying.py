@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelog.errors import CorruptionError, StorageError
+from tidelog.log import validation
 from tidelog.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
 from tidelog.replica.partition import Partition
 from tidelog.replica.replicas import Replicas
@@ -16,6 +17,7 @@ def append_from_leader(replicas: Replicas, partition: Partition, records: memory
     first_offset = int.from_bytes(records[:8], "big")
     if first_offset < log.log_end_offset and log.log_start_offset == log.log_end_offset:
         # The leader's log starts in the middle of a batch (DeleteRecords): an empty copy takes the batch whole.
+        validation.check_as_follower(records)  # a damaged one must not leave the log shorter than it was
         start_offset = log.log_start_offset
         log.truncate_fully_and_start_at(first_offset)
         log.append_as_follower(records, replicas.outbox.now_ms)

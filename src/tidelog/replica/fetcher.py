@@ -90,6 +90,7 @@ class Fetcher:
         """Left the stream, but the session still has them."""
         self._session_id = 0
         self._session_epoch = 0
+        self._said_broker_epoch = broker_epoch()
         self._generation = 0
         """Raised when the session starts anew: answers of an older one are ignored."""
         self._number = 0
@@ -141,9 +142,13 @@ class Fetcher:
             self._pause()
             return
         config = self._replicas.config
+        broker_epoch = self._broker_epoch()
+        if broker_epoch != self._said_broker_epoch:
+            self._said_broker_epoch = broker_epoch
+            self._start_anew()  # what a session does not name was fetched with the former epoch (KIP-903)
         request = FetchRequest(
             replica_id=self._node_id,
-            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch()),
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
             max_wait_ms=config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,

@@ -255,7 +255,8 @@ class Partition:
     @property
     def durable_end_offset(self) -> int:
         """Where this replica's log counts to: all of it, or up to what a mandated flush still has in hand."""
-        return self.log.log_end_offset if self.unflushed_from is None else self.unflushed_from
+        end_offset = self.log.log_end_offset
+        return end_offset if self.unflushed_from is None else min(self.unflushed_from, end_offset)  # it may be cut
 
     def advance_high_watermark(self) -> None:
         """Move the watermark as far as the in-sync replicas allow, and wake whoever waited for it."""
