@@ -126,6 +126,36 @@ def test_a_ruined_snapshot_costs_only_time(disk: SimulatedDisk) -> None:
     assert append(log, produced(1, 20)) == 20
 
 
+def test_a_snapshot_of_before_the_first_segment_is_not_believed(disk: SimulatedDisk) -> None:
+    """What came between is gone with the segments before the log's start: a producer that is known to have written less
+    than it has is refused for ever, where one that is not known at all is not.
+    """
+    log = open_log(disk)
+    for data in (produced(1, 0), produced(1, 1), batch(), batch()):
+        append(log, data)
+        log.roll(NOW)
+    disk.kill()
+    for offset in (2, 3, 4):
+        disk.replace(f"{DIRECTORY}/{offset:020d}.snapshot", b"")  # by a power loss
+    again = open_log(disk, clean=False, start=3)
+    assert again.first_segment_offset == 3
+    assert append(again, produced(1, 2)) == 4
+
+
+def test_what_was_deleted_is_known_while_its_file_is_there(disk: SimulatedDisk) -> None:
+    """A cut forgot the producer's batch below the log's start and knew its marker: the next one was out of order, and
+    the same one again was no repeat.
+    """
+    log = open_log(disk)
+    append(log, produced(1, 0, is_transactional=True))
+    append(log, marker(1, commit=True), is_internal=True)
+    append(log)
+    log.raise_log_start(1)
+    log.truncate_to(2)
+    assert log.append_as_leader(produced(1, 0, is_transactional=True), 0, NOW).duplicate
+    assert append(log, produced(1, 1, is_transactional=True)) == 2
+
+
 def test_truncation_takes_producers_back(disk: SimulatedDisk) -> None:
     log = open_log(disk, segment_bytes=600)
     for number in range(20):

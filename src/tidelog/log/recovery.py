@@ -149,7 +149,7 @@ class _Opening:
             is_epochs_stored = True
         if recovered is None:
             self.snapshots.delete_above(end_offset)
-            replay.load(self.segments, self.producers, self.snapshots, start_offset, end_offset)
+            replay.load(self.segments, self.producers, self.snapshots, end_offset)
         replay.recall_batches(self.segments, self.producers)
         self.snapshots.delete_strays(self.segments.base_offsets)
         self.producers.remove_expired(self.now_ms)
@@ -261,7 +261,7 @@ class _Opening:
         stored = history.copy()
         history.truncate_from_end(expected)
         self.snapshots.delete_above(expected)
-        replay.load(segments, self.producers, self.snapshots, log_start_offset, expected)
+        replay.load(segments, self.producers, self.snapshots, expected)
         while True:
             segment = segments[index]
             expected, valid_bytes = self._scan(segment, index, expected, recovery_point, history, stored)

@@ -78,12 +78,15 @@ def note(header: BatchHeader, state: ProducerState, now_ms: int) -> AbortedTrans
     )
 
 
-def load(
-    segments: Segments, state: ProducerState, snapshots: SnapshotFiles, log_start_offset: int, end_offset: int
-) -> None:
-    """Know what a log that ends at `end_offset` knows: the newest snapshot, then the batches after it."""
+def load(segments: Segments, state: ProducerState, snapshots: SnapshotFiles, end_offset: int) -> None:
+    """Know what a log that ends at `end_offset` knows: the newest snapshot, then the batches after it.
+
+    Without one all batches count that are there, those before the log's start, too: producers know nothing of it. One
+    of before the first segment counts for nothing: who wrote in between would be refused for what it seems to lack.
+    """
+    first_offset = segments[0].base_offset
     loaded = snapshots.load(end_offset)
-    producers, start_offset = loaded if loaded is not None else ((), log_start_offset)
+    producers, start_offset = loaded if loaded is not None and loaded[1] >= first_offset else ((), first_offset)
     state.start_from(producers, start_offset)
     for segment in segments.starting_with(start_offset):
         if max(segment.base_offset, start_offset) >= end_offset:
