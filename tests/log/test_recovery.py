@@ -157,6 +157,27 @@ def test_a_stop_that_was_not_clean_after_all(disk: SimulatedDisk) -> None:
     assert again.recovered is not None
 
 
+def test_what_a_start_has_cut_does_not_come_back_after_a_clean_stop() -> None:
+    """Torn bytes in a segment without any others were cut, and the cut was not flushed: a clean stop, and they were
+    taken for damage.
+    """
+    for seed in range(40):
+        disk = SimulatedDisk()
+        log = open_log(disk)
+        append(log)
+        log.roll(NOW)
+        point = flush(log)
+        append(log)
+        disk.power_loss(Chance(seed))
+        again = open_log(disk, clean=False, recovery_point=point)
+        end = again.log_end_offset
+        again.close()
+        flush(again)
+        disk.power_loss(Chance(seed + 1))
+        assert open_log(disk, is_whole=True).recovered is None
+        assert open_log(disk).log_end_offset == end
+
+
 @pytest.mark.parametrize("bit", range(3))
 def test_rot_in_the_last_batch_does_not_move_the_end_after_a_clean_stop(disk: SimulatedDisk, bit: int) -> None:
     """Where the log ends was taken from a header that nobody had checked: led by such a replica, others were cut to it,

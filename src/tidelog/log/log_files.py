@@ -398,7 +398,7 @@ class LogFiles:
         if self._is_changed:
             self._is_changed = False
             active.seal()
-            if active.size:
+            if active.size or self.recovered is not None:  # what recovery cut must not come back
                 self._flushes.sealed(active)
             else:
                 self._flushes.directory_changed()
