@@ -217,3 +217,33 @@ def test_a_static_member_changes_its_protocol(node: GroupNode) -> None:
     assert modern.code() is ErrorCode.UNRELEASED_INSTANCE_ID
     assert isinstance(group_of(node), ClassicGroup), "refused: nothing changed"
     assert classic.heartbeat() is ErrorCode.NONE
+
+
+def test_what_a_member_has_still_to_give_up_is_its_own_though_the_group_moves_back_and_over_again(
+    node: GroupNode,
+) -> None:
+    """What the target had meant for somebody who is gone was given to the next one while the member read it."""
+    classic = alone(node)
+    assert ConsumerMember(node, "first").beat().error_code == 0
+    assert ConsumerMember(node, "first").leave() is ErrorCode.NONE
+    assert isinstance(group_of(node), ClassicGroup)
+    modern = ConsumerMember(node, "second")
+    modern.beat()
+    mixed_rounds(classic, modern)
+    assert (len(read_by(classic)), len(read_by(modern))) == (2, 2)
+
+
+def test_what_a_cooperative_member_keeps_in_a_rebalance_is_its_own_when_the_group_moves_over(node: GroupNode) -> None:
+    """A rebalance that begins anew forgets who was given what; members say what they have."""
+    classic = alone(node)
+    other = CooperativeMember(node)
+    joining = other.start_join()
+    classic.say()
+    classic.join()
+    other.joined(joining)
+    CooperativeMember(node).start_join()  # calls back the generation that nobody has an assignment of yet
+    assert group_of(node).state is ClassicState.PREPARING_REBALANCE
+    modern = ConsumerMember(node, "modern")
+    modern.beat()
+    modern.beat()
+    assert not set(read_by(classic)) & set(read_by(modern)), "a partition has two owners"

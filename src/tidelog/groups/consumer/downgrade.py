@@ -12,6 +12,7 @@ from tidelog.groups.classic.member import Member
 from tidelog.groups.consumer import embedded
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import ConsumerMember
+from tidelog.groups.consumer.reconcile import merged
 
 if TYPE_CHECKING:
     from tidelog.groups.state import GroupsState
@@ -30,9 +31,10 @@ def can_downgrade(state: GroupsState, left: dict[str, ConsumerMember]) -> bool:
 
 
 def downgrade(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember], answer: Answer) -> None:
-    """The group's epoch is the generation, the target the assignment; then a rebalance shares out what is free.
+    """The group's epoch is the generation, what members have the assignment; then a rebalance shares out what is free.
 
-    Nobody leads it before that: so another coordinator knows that the rebalance is still to come.
+    Nobody leads it before that: so another coordinator knows that the rebalance is still to come. The target is not what
+    counts: what a member has still to give up must not be taken for free, should the group change once more.
     """
     made = _as_classic(state, group, left)
     content = [*group.tombstones(), classic_records.group_metadata(made.group_id, made.to_value(made.assignments()))]
@@ -57,7 +59,7 @@ def _as_classic(state: GroupsState, group: ConsumerGroup, left: dict[str, Consum
                 one.rebalance_timeout_ms,
                 one.classic.session_timeout_ms,
                 one.classic.protocols,
-                embedded.write_assignment(group.target_of(one.member_id), state.topics, version),
+                embedded.write_assignment(merged(one.assigned, one.revoking), state.topics, version),
             )
         )
     made.leader_id = None

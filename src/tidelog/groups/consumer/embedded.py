@@ -22,6 +22,8 @@ class Subscription(NamedTuple):
     topics: tuple[str, ...]
     owned: dict[str, frozenset[int]]
     rack_id: str | None
+    generation: int
+    """Whose share `owned` is; -1 where it does not say (KIP-792)."""
 
 
 def version_of(data: bytes) -> int:
@@ -35,7 +37,7 @@ def read_subscription(data: bytes) -> Subscription:
     """Raises DecodeError on anything that is not one."""
     message, _ = decode(ConsumerProtocolSubscription, version_of(data), data, 2)
     owned = {one.topic: frozenset(one.partitions) for one in message.owned_partitions if one.partitions}
-    return Subscription(tuple(sorted(set(message.topics))), owned, message.rack_id)
+    return Subscription(tuple(sorted(set(message.topics))), owned, message.rack_id, message.generation_id)
 
 
 def read_assignment(data: bytes, topics: Topics) -> dict[bytes, frozenset[int]]:

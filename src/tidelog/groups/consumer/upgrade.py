@@ -1,12 +1,13 @@
 """A classic group becomes one of the consumer protocol when a first member joins by that (KIP-848).
 
 An empty one just ends. One with members is taken over as it stands, where group.consumer.migration.policy allows it:
-its generation is the group's epoch, its assignment the target, and its members go on in their protocol until each is
+its generation is the group's epoch, what its members have is the target, and they go on in their protocol until each is
 replaced.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tidelog.errors import DecodeError, ErrorCode, KafkaError
@@ -15,7 +16,8 @@ from tidelog.groups.classic.group import ClassicGroup, State
 from tidelog.groups.consumer import embedded, records, sessions
 from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
-from tidelog.groups.consumer.member import ClassicInfo, ConsumerMember
+from tidelog.groups.consumer.member import Assignment, ClassicInfo, ConsumerMember
+from tidelog.groups.consumer.reconcile import merged
 from tidelog.wire.messages.join_group import JoinGroupResponse
 from tidelog.wire.messages.sync_group import SyncGroupResponse
 
@@ -59,9 +61,13 @@ def _not_one(group: ClassicGroup) -> KafkaError:
 def _take_over(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
     made = ConsumerGroup(group.group_id)
     made.epoch = made.assignment_epoch = max(group.generation, 1)
+    subscriptions = {
+        member.member_id: embedded.read_subscription(member.metadata(group.protocol) or member.protocols[0][1])
+        for member in group.members.values()
+    }
+    has = _what_members_have(state, group, subscriptions)
     for member in group.members.values():
-        subscription = embedded.read_subscription(member.metadata(group.protocol) or member.protocols[0][1])
-        assigned = embedded.read_assignment(member.assignment, state.topics)
+        subscription, assigned = subscriptions[member.member_id], has[member.member_id]
         made.target[member.member_id] = assigned
         made.put(
             ConsumerMember(
@@ -81,6 +87,27 @@ def _take_over(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
             )
         )
     return made
+
+
+def _what_members_have(
+    state: GroupsState, group: ClassicGroup, subscriptions: Mapping[str, embedded.Subscription]
+) -> dict[str, Assignment]:
+    """What each was given, and what it said when it joined that it has and nobody was given since: a cooperative member
+    reads that until it has heard that it may not, and has joined again (KIP-429).
+    """
+    has: dict[str, Assignment] = {
+        member.member_id: embedded.read_assignment(member.assignment, state.topics) for member in group.members.values()
+    }
+    taken = {(topic_id, one) for assignment in has.values() for topic_id, found in assignment.items() for one in found}
+    for member_id, said in sorted(subscriptions.items(), key=lambda item: -item[1].generation):
+        claimed = embedded.by_id(said.owned, state.topics)
+        free = {
+            topic_id: frozenset(one for one in partitions if (topic_id, one) not in taken)
+            for topic_id, partitions in claimed.items()
+        }
+        taken |= {(topic_id, one) for topic_id, partitions in free.items() for one in partitions}
+        has[member_id] = merged(has[member_id], {topic_id: found for topic_id, found in free.items() if found})
+    return has
 
 
 def _take_leave(state: GroupsState, group: ClassicGroup) -> None:
