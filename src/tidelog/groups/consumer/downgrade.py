@@ -33,8 +33,8 @@ def can_downgrade(state: GroupsState, left: dict[str, ConsumerMember]) -> bool:
 def downgrade(state: GroupsState, group: ConsumerGroup, left: dict[str, ConsumerMember], answer: Answer) -> None:
     """The group's epoch is the generation, what members have the assignment; then a rebalance shares out what is free.
 
-    Nobody leads it before that: so another coordinator knows that the rebalance is still to come. The target is not what
-    counts: what a member has still to give up must not be taken for free, should the group change once more.
+    Nobody leads it before that: so another coordinator knows that the rebalance is still to come. The target does
+    not count: what a member has still to give up must not be taken for free, should the group change once more.
     """
     made = _as_classic(state, group, left)
     content = [*group.tombstones(), classic_records.group_metadata(made.group_id, made.to_value(made.assignments()))]
