@@ -13,6 +13,7 @@ from tidelog.coordination.coordinator import partition_for
 from tidelog.coordination.shard import ShardStatus
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.service import TOPIC as OFFSETS
 from tidelog.sim.cluster import NoAnswer, SimulatedCluster
 from tidelog.sim.machines import Process
@@ -176,6 +177,38 @@ def test_what_rot_has_changed_is_not_told_by_the_next_coordinator(is_readable: b
     cluster.world.kill(first)
     assert cluster.committed() == offset
     assert second in cluster.living()
+
+
+def test_a_coordinator_whose_clock_was_ahead_does_not_keep_the_next_one_from_assigning() -> None:
+    """What its members were to have was made in the future: nobody got what one of them had for as long as that."""
+    cluster = Three(seed=7)
+    first = cluster.coordinator()
+    cluster.world.hosts[first].clock.jump(cluster.world.now_ms, 3_600_000)
+    cluster.world.run_until(lambda: False, 2_000)
+
+    def beat(name: str, epoch: int) -> Any:
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=name, member_epoch=epoch)
+        if epoch == 0:
+            request.rebalance_timeout_ms, request.subscribed_topic_names = 30_000, [TOPIC]
+            request.topic_partitions = []
+        return cluster.ask_group(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request, _code)
+
+    assert beat("one", 0).assignment.topic_partitions
+    first = cluster.coordinator()
+    (group,) = [one.groups[GROUP] for one in cluster.process(first).node.groups.states() if GROUP in one.groups]
+    assert isinstance(group, ConsumerGroup)
+    assert group.assignment_timestamp_ms > cluster.world.now_ms + 3_000_000
+    cluster.world.kill(first)
+    epoch = beat("two", 0).member_epoch
+    assert beat("one", -1).error_code == 0
+    for _ in range(20):
+        answer = beat("two", epoch)
+        assert answer.error_code == 0
+        epoch = answer.member_epoch
+        if answer.assignment is not None and answer.assignment.topic_partitions:
+            return
+        cluster.world.run_until(lambda: False, 500)
+    raise AssertionError("nobody reads")
 
 
 def test_nodes_that_do_not_look_after_a_group_say_so() -> None:

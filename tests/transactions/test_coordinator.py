@@ -82,6 +82,25 @@ def test_a_transaction_that_no_coordinator_saw_end_times_out_with_the_next_one()
     assert cluster.fetch(index).last_stable_offset == 2
 
 
+def test_a_transaction_begun_by_a_coordinator_whose_clock_was_ahead_times_out_with_the_next_one() -> None:
+    """It was open for the hour that the clock was ahead, and nobody read committed records behind it."""
+    cluster = Three(seed=2, transaction_abort_timed_out_transaction_cleanup_interval_ms="500")
+    cluster.init()
+    first = cluster.coordinator()
+    cluster.world.hosts[first].clock.jump(cluster.world.now_ms, 3_600_000)
+    cluster.pass_ms(2_000)
+    first = cluster.coordinator()
+    made = cluster.requests.until_settled(lambda: cluster.requests.init(ID, timeout_ms=3_000))
+    index = next(one for one in cluster.node_ids if one != first) - 1
+    cluster.write(made, V1, index, b"late")
+    begun = cluster.transaction()
+    assert begun is not None
+    assert begun.start_ms > cluster.world.now_ms + 3_000_000
+    cluster.world.kill(first)
+    cluster.wait_for_state("CompleteAbort")
+    assert cluster.fetch(index).last_stable_offset == 2
+
+
 def test_a_transactional_id_that_is_not_used_is_forgotten() -> None:
     cluster = Three(
         seed=3,

@@ -12,7 +12,7 @@ from tidelog.errors import DecodeError, ErrorCode, KafkaError
 from tidelog.outbox import Outbox, Timer
 from tidelog.transactions import records
 from tidelog.transactions.markers import Ending, MarkerSender
-from tidelog.transactions.transaction import Transaction
+from tidelog.transactions.transaction import State, Transaction
 from tidelog.wire.batch import BatchHeader
 from tidelog.wire.stored import decode_transaction_record
 
@@ -204,6 +204,11 @@ class TransactionsState:
         from tidelog.transactions.expiry import Expiry
 
         self.is_active = True
+        now_ms = self.outbox.now_ms
+        for one in list(self.transactions.values()):
+            if one.state is State.ONGOING and one.start_ms > now_ms:
+                # By a clock that was ahead: its time would be up when that is, and readers would wait until then.
+                self.transactions[one.transactional_id] = one._replace(start_ms=now_ms)
         prepared = [one.transactional_id for one in self.transactions.values() if one.is_prepared]
 
         def decided(code: ErrorCode) -> None:

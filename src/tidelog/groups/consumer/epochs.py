@@ -92,11 +92,14 @@ class Plan:
 
     @property
     def assignment_is_due_ms(self) -> int:
-        """When the next target may be made: the first one at once."""
+        """When the next target may be made: the first one at once.
+
+        One of the future was made by a coordinator whose clock was ahead: it is taken to be made just now.
+        """
         if self.group.assignment_epoch == 0:
             return 0
         interval_ms = self.state.group_config(self.group.group_id).consumer_assignment_interval_ms
-        return self.group.assignment_timestamp_ms + interval_ms
+        return min(self.group.assignment_timestamp_ms, self.state.outbox.now_ms) + interval_ms
 
     def assign(self) -> None:
         """Make the target of the group's epoch, and write down what differs."""
