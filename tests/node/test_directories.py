@@ -20,8 +20,8 @@ SECOND = "/data2"
 class TwoDirectories(OneNode):
     """A node whose second directory is a disk of its own."""
 
-    def __init__(self, partitions: int = 4) -> None:
-        super().__init__(partitions=partitions, log_dirs=f"/data,{SECOND}")
+    def __init__(self, configs: dict[str, str] | None = None) -> None:
+        super().__init__(partitions=4, configs=configs, log_dirs=f"/data,{SECOND}")
 
     def start_all(self) -> None:
         host = self.world.hosts[1]
@@ -160,3 +160,15 @@ def test_rot_at_the_end_is_cut_where_a_power_loss_may_have_done_it_and_told() ->
     assert values_of(partitions_of(node.fetch({0: 0}))[0]) == [b"kept"]
     told = next(tell for _, _, tell in node.world.told if tell.kind == "log-recovered")
     assert (told.level, told.fields["offset"]) == ("error", 1)
+
+
+def test_a_directory_that_cannot_even_be_asked_to_flush_fails_alone() -> None:
+    """What a flush writes and opens first failed beside every handler, and the whole node gave up."""
+    node = TwoDirectories({"flush.messages": "1"})
+    node.world.run_for(1_000)
+    lost = node.held_by(node.second)
+    node.second.fail("open")
+    answers = node.produce({index: node.batch(b"a") for index in range(4)})
+    assert {index for index, one in answers.items() if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR} == lost
+    assert {index for index, one in answers.items() if one.error_code == 0} == {0, 1, 2, 3} - lost
+    assert node.process(1).alive

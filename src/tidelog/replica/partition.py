@@ -364,14 +364,18 @@ class Partition:
 
     def when_committed(self, end_offset: int, acknowledge: Acknowledge) -> None:
         """Call back when the high watermark reaches `end_offset`; offsets come in the order of appends."""
-        if end_offset <= self.high_watermark:
+        if self.role is Role.OFFLINE:
+            acknowledge(ErrorCode.KAFKA_STORAGE_ERROR)  # the disk failed right after the append
+        elif end_offset <= self.high_watermark:
             acknowledge(ErrorCode.NONE)
         else:
             self._committed_waiters.append((end_offset, acknowledge))
 
     def when_durable(self, end_offset: int, acknowledge: Acknowledge) -> None:
         """Call back when this replica's own log counts to `end_offset` (acks=1)."""
-        if end_offset <= self.durable_end_offset:
+        if self.role is Role.OFFLINE:
+            acknowledge(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif end_offset <= self.durable_end_offset:
             acknowledge(ErrorCode.NONE)
         else:
             self._durable_waiters.append((end_offset, acknowledge))

@@ -278,10 +278,16 @@ class Replicas:
         """Flush one partition's log up to its present end."""
         if partition in self._flushing and then is None:
             return
-        self._flushing.add(partition)
         end_offset = partition.log.log_end_offset
-        files, directories = partition.log.files_to_flush()
         storage = self.directory_of(partition).storage
+        try:
+            files, directories = partition.log.files_to_flush()
+        except StorageError as error:
+            self.storage_failed(storage, error)
+            if then is not None:
+                then()
+            return
+        self._flushing.add(partition)
 
         def flushed(error: str | None) -> None:
             self._flushing.discard(partition)
