@@ -161,6 +161,31 @@ def test_a_registration_that_waited_for_a_life_that_is_over_takes_nobody_s_word_
     assert stage.wait_until(lambda: stage.partition("events", 0).leader == 1, 20_000)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_broker_that_closes_its_logs_takes_nothing_more(seed: int) -> None:
+    """Without a controller it stops at once, in sync: what it copied then was acknowledged, but not flushed."""
+    stage = two_replicas(seed)
+    world = stage.cluster.world
+    stage.kill(9)
+    world.hosts[2].disk_delay_ms = 300
+    world.stop(2)
+    stage.wait(100)
+    for number in range(10, 15):
+        stage.send("p", "events", 0, f"M{number}")
+    assert stage.wait_until(lambda: not stage.cluster.process(2).alive, 20_000)
+    stage.power_off(2)
+    stage.kill(1)
+    stage.start_node(9)
+    world.hosts[2].disk_delay_ms = 0
+    stage.start_node(2)
+    stage.wait(6_000)
+    assert stage.partition("events", 0).leader == 2
+    stage.start_node(1)
+    assert stage.wait_until(lambda: set(stage.partition("events", 0).isr) == {1, 2}, 20_000)
+    assert stage.wait_until(lambda: stage.unsettled("p") == 0, 20_000)
+    assert lost(stage) == []
+
+
 # --- the mark itself ---
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.controller.delta import ImageDelta
+from tidelog.controller.entities import NO_LEADER, Topic
 from tidelog.controller.entities import Partition as PartitionImage
-from tidelog.controller.entities import Topic
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.coordination.coordinator import Coordinator
 from tidelog.outbox import Outbox
@@ -20,7 +20,7 @@ from tidelog.replica.damage import DamagedReplicas
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
 from tidelog.replica.housekeeping import Housekeeping
-from tidelog.replica.partition import Partition
+from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
 
 STILL_LISTED_MS = 3_000
@@ -202,6 +202,18 @@ class Broker:
             if replica is not None or (topic.name, index) not in self.replicas.damaged:
                 return replica
         return None
+
+    def stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
+        """Lead, copy and coordinate nothing any more, close the logs, then continue.
+
+        They are called whole: whoever wrote to them after that would be told so of records that nothing flushes.
+        """
+        for replica in self.replicas.partitions.values():
+            self.stop_fetching(replica)
+            if replica.role is not Role.OFFLINE:
+                replica.become_follower(NO_LEADER, replica.leader_epoch)
+            self.role_changed(replica)
+        self.replicas.stop(broker_epoch, then)
 
     def _withdraw(self, replica: Partition) -> None:
         """A damaged replica is no longer copied, and nobody coordinates by it."""

@@ -346,7 +346,7 @@ class Node:
         self.outbox.tell("stopping", node=self.node_id)
         # Stopped before it could register, it has touched nothing, and what it could say of its former life holds.
         epoch = self.lifecycle.broker_epoch if self.lifecycle.broker_epoch >= 0 else self.former_life.broker_epoch
-        self.lifecycle.stop(lambda: self.replicas.stop(epoch, self._resign))
+        self.lifecycle.stop(lambda: self.broker.stop(epoch, self._resign))
 
     def _resign(self) -> None:
         self.cluster.is_stopping = True
@@ -399,7 +399,7 @@ class Node:
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
         self.group_topics.note(delta)
-        if self.replicas.is_loaded:
+        if self.replicas.is_loaded and not self.replicas.is_stopping:
             self.broker.apply(delta)
             if delta.topics_deleted:
                 self.groups.topics_deleted(topic.name for topic in delta.topics_deleted.values())
