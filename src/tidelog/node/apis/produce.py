@@ -151,7 +151,13 @@ class _Verified:
         self._retake(self._append, complaint)
 
     def _again(self) -> None:
-        self._retake(self.take, None)
+        self._retake(self._take_turn, None)
+
+    def _take_turn(self) -> None:
+        """As when it came; but what it waited behind may have been refused."""
+        producers = self.partition.log.producers.producers
+        self.node.replicas.refused.check_first(self.place, self.records, producers)
+        self.take()
 
     def _retake(self, action: Callable[[], None], complaint: KafkaError | None) -> None:
         if self.wait is not None:
