@@ -148,8 +148,6 @@ class Log(LogFiles):
 
         Each batch is noted right after its bytes are in the file, so after a failure what is known is what is there.
         """
-        if self._is_closed:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.directory} is closed")
         max_timestamp = _NO_TIMESTAMP
         start = 0
         while start < len(headers):

@@ -34,7 +34,6 @@ class LogFiles:
         "_config",
         "_flushes",
         "_is_changed",
-        "_is_closed",
         "_is_epochs_stored",
         "_is_plain",
         "_reader",
@@ -87,7 +86,6 @@ class LogFiles:
         self._reader = Reader(segments)
         self._is_changed = is_changed
         """Whether closing has anything to write."""
-        self._is_closed = False
         self._is_epochs_stored = is_epochs_stored
         """Whether `leader-epoch-checkpoint` says what `epoch_history` says. An epoch without records is not worth a
         file: thousands of idle partitions are led anew at every start."""
@@ -392,12 +390,11 @@ class LogFiles:
         return self.producers.remove_expired(now_ms)
 
     def close(self) -> None:
-        """Complete the indexes, take a producer snapshot and give the files back. Nothing is appended after it.
+        """Complete the indexes, take a producer snapshot and give the files back.
 
         `files_to_flush` may still be called after it, to make a clean stop durable.
         """
         active = self._segments.active
-        self._is_closed = True
         if self._is_changed:
             self._is_changed = False
             active.seal()

@@ -207,7 +207,7 @@ class Fetcher:
     # --- answers ---
 
     def _answered(self, generation: int, number: int, response: Any, error: str | None) -> None:
-        if generation != self._generation or self._replicas.is_stopping:
+        if generation != self._generation:
             return
         self._under_way -= 1
         self._judge_leader(error)
