@@ -94,6 +94,7 @@ def write(
     try:
         run = sink.run()
         written, turns = run_in_transaction(run, sink.job(df.select(*sink.columns)), lambda _: None, run.begin())
+        assert written is not None, "there is no ledger that could have it"
     finally:
         sink.close()
     return BatchWritten(0, False, written.records, written.bytes, written.partitions, turns, time.monotonic() - begun_s)
@@ -169,15 +170,22 @@ class MicroBatchSink:
         begun_s = time.monotonic()
         run = self.run()
         identity = run.begin()
-        entry = read_ledger(run.client, self._transactional_id, self.options.delivery_timeout_ms, self.options.topic)
-        accept = self.options.accept_missing_ledger
-        if is_written(entry, batch_id, query_id, self._transactional_id, accept_missing=accept):
-            return BatchWritten(batch_id, True)
+        entry: LedgerEntry | None = None
+
+        def is_done() -> bool:
+            nonlocal entry
+            name, accept = self._transactional_id, self.options.accept_missing_ledger
+            entry = read_ledger(run.client, name, self.options.delivery_timeout_ms, self.options.topic)
+            return is_written(entry, batch_id, query_id, name, accept_missing=accept)
 
         def entry_for(written: Exclusive) -> LedgerEntry:
             return LedgerEntry(batch_id, query_id, self._ledger_topic(entry, written))
 
-        written, turns = run_in_transaction(run, self.job(df), entry_for, identity)
+        if is_done():
+            return BatchWritten(batch_id, True)
+        written, turns = run_in_transaction(run, self.job(df), entry_for, identity, is_done)
+        if written is None:
+            return BatchWritten(batch_id, True, turns=turns)
         return BatchWritten(
             batch_id, False, written.records, written.bytes, written.partitions, turns, time.monotonic() - begun_s
         )

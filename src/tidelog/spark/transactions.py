@@ -258,11 +258,18 @@ def run_in_transaction(
     job: Callable[[Identity], Exclusive],
     entry_for: Callable[[Exclusive], LedgerEntry | None],
     identity: Identity,
-) -> tuple[Exclusive, int]:
-    """Let a job write and commit it; begin anew where a task was lost. Returns what was written, and in which turn."""
+    is_done: Callable[[], bool] = lambda: False,
+) -> tuple[Exclusive | None, int]:
+    """Let a job write and commit it; begin anew where a task was lost. Returns what was written, and in which turn.
+
+    Between two turns nobody holds the id, and a driver that came in place of this one may have written the batch: so
+    every turn but the first, before which the caller has looked, asks `is_done`. What another wrote is None.
+    """
     for turn in range(1, MOST_TURNS + 1):
         if turn > 1:
             identity = run.begin()
+            if is_done():
+                return None, turn
         try:
             written = job(identity)
             entry = entry_for(written)
