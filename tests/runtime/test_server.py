@@ -272,6 +272,25 @@ def test_new_connections_in_a_second_are_bounded(tmp_path: Path) -> None:
             client.socket.close()
 
 
+def test_two_listeners_that_must_wait_at_the_same_moment_both_go_on(tmp_path: Path) -> None:
+    listeners = ("PLAINTEXT://127.0.0.1:0", "INSIDE://127.0.0.1:0")
+    with running(tmp_path, listeners=listeners, max_connection_creation_rate=1) as node:
+        # While the loop is held here, clients come to both, so that one turn finds both ready.
+        clients = node.call(lambda: [Client(node.ports[name]) for name in ("PLAINTEXT", "INSIDE", "PLAINTEXT")])
+        assert [client.ask(f"{number}") for number, client in enumerate(clients)] == ["0", "1", "2"]
+        for client in clients:
+            client.socket.close()
+
+
+def test_clients_that_come_too_fast_do_not_shut_out_the_quorum(tmp_path: Path) -> None:
+    listeners = ("PLAINTEXT://127.0.0.1:0", "CONTROLLER://127.0.0.1:0")
+    with running(
+        tmp_path, listeners=listeners, controller_listener_names=("CONTROLLER",), max_connection_creation_rate=0
+    ) as node:
+        with Client(node.port), Client(node.ports["CONTROLLER"]) as voter:
+            assert voter.ask("voter") == "voter"
+
+
 def test_a_silent_connection_is_closed_and_one_that_waits_is_not(tmp_path: Path) -> None:
     held = Held()
     # Long enough for the one that asks to be heard before it counts as silent.

@@ -77,7 +77,8 @@ class Server:
         self._listeners: list[tuple[socket.socket, str]] = []
         self._admitted: set[str] = set()
         """Listeners that let clients in; at the others they wait in the system's queue."""
-        self._is_paused = False
+        self._paused: set[str] = set()
+        """Listeners that are left alone for a moment."""
         self._per_address: dict[str, int] = {}
         self._limited_connections = 0
         self._next_connection_id = 1
@@ -105,7 +106,7 @@ class Server:
         for server_socket, name in self._listeners:
             if name not in self._admitted and (names is None or name in names):
                 self._admitted.add(name)
-                if not self._is_paused:
+                if name not in self._paused:
                     self._watch_listener(server_socket, name)
 
     def _watch_listener(self, server_socket: socket.socket, name: str) -> None:
@@ -114,7 +115,7 @@ class Server:
     def close_all(self) -> None:
         """Stop listening and drop every connection, after one last try to send what is queued for it."""
         self._sweep.cancel()
-        self._pause()
+        self._pause({name for _, name in self._listeners})
         for server_socket, _ in self._listeners:
             server_socket.close()
         self._listeners.clear()
@@ -123,9 +124,12 @@ class Server:
             self.close(connection, "the node stops", by_peer=False)
 
     def _accept(self, server_socket: socket.socket, listener: str, events: int) -> None:
+        if listener in self._paused:  # by another one that was found ready in the same turn
+            return
         for _ in range(ACCEPTS_PER_TURN):
-            if self._is_over_creation_rate():
-                self._pause_accepting(1000 - self.loop.now_ms % 1000)
+            if listener not in self.unlimited_listeners and self._is_over_creation_rate():
+                limited = {name for _, name in self._listeners} - self.unlimited_listeners
+                self._pause_accepting(limited, 1000 - self.loop.now_ms % 1000)
                 return
             try:
                 accepted, peer = server_socket.accept()
@@ -134,7 +138,7 @@ class Server:
             except OSError as error:
                 if error.errno in _NO_ROOM:
                     self.log.warning("accept-failed", listener=listener, reason=error.strerror)
-                    self._pause_accepting(ACCEPT_PAUSE_MS)
+                    self._pause_accepting({name for _, name in self._listeners}, ACCEPT_PAUSE_MS)
                     return
                 continue  # the client was gone before it was let in
             address = peer[0].removeprefix("::ffff:")
@@ -174,21 +178,23 @@ class Server:
         self._created_in_second += 1
         return self._created_in_second > self.limits.max_connection_creation_rate
 
-    def _pause_accepting(self, pause_ms: int) -> None:
-        self._pause()
-        self.loop.after(pause_ms, self._accept_again)
+    def _pause_accepting(self, names: set[str], pause_ms: int) -> None:
+        paused = self._pause(names)
+        self.loop.after(pause_ms, lambda: self._accept_again(paused))
 
-    def _pause(self) -> None:
-        if not self._is_paused:
-            self._is_paused = True
-            for server_socket, name in self._listeners:
-                if name in self._admitted:
-                    self.loop.unwatch(server_socket.fileno())
-
-    def _accept_again(self) -> None:
-        self._is_paused = False
+    def _pause(self, names: set[str]) -> set[str]:
+        """Leave listeners alone; those that were not already come back."""
+        paused = names - self._paused
+        self._paused |= paused
         for server_socket, name in self._listeners:
-            if name in self._admitted:
+            if name in paused and name in self._admitted:
+                self.loop.unwatch(server_socket.fileno())
+        return paused
+
+    def _accept_again(self, names: set[str]) -> None:
+        self._paused -= names
+        for server_socket, name in self._listeners:
+            if name in names and name in self._admitted:
                 self._watch_listener(server_socket, name)
 
     # --- connections ---
