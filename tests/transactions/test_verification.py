@@ -1,4 +1,4 @@
-"""What a leader does with batches that wait for their transaction's coordinator."""
+"""What leaders and coordinators of transactions ask each other, and what waits for the answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from tidelog.errors import ErrorCode
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.batch import Record, build_batch
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tidelog.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 
 def test_what_waited_behind_a_batch_that_is_refused_is_not_the_first_in_the_log() -> None:
@@ -57,3 +62,18 @@ def test_what_waited_behind_a_batch_that_is_refused_is_not_the_first_in_the_log(
     cluster.end(producer, V2, commit=True)
     cluster.wait_for_state("CompleteCommit")
     assert cluster.committed_values(0) == [b"0", b"1"]
+
+
+def test_a_node_that_asks_itself_is_not_left_without_an_answer() -> None:
+    """Markers for a partition that cannot commit kept those for all others of the node from ever being sent."""
+    cluster = Three(seed=20, replicas=[[1, 2], [2, 3], [3, 1]], min_insync_replicas="2")
+    cluster.pass_ms(1_000)
+    cluster.world.network.hold(2, 1, ("data",))
+    node = cluster.process(1).node
+    topics = [WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])]
+    body = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=5, producer_epoch=0, topics=topics)])
+    heard: list[str | None] = []
+    node.transaction_links.ask_for_markers(1, body, lambda _answer, error: heard.append(error))
+    cluster.pass_ms(node.config.request_timeout_ms + 1_000)
+    assert node.replicas.partitions[TOPIC, 0].log.log_end_offset == 1
+    assert heard == ["no answer in time"]

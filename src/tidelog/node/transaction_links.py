@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MARKER_CHANNEL = "markers"
 MARKERS_VERSION = 2
 NO_ADDRESS = "no address is known"
+NO_ANSWER = "no answer in time"
 
 
 class TransactionLinks:
@@ -46,7 +47,15 @@ class TransactionLinks:
         from tidelog.node.apis import BROKER_HANDLERS
 
         node = self._node
-        request = Request(LOCAL_CONNECTION, node.outbox.expect(then), api_key, version, None, body)
+
+        def answered(response: Any, error: str | None) -> None:
+            timer.cancel()
+            then(response, error)
+
+        number = node.outbox.expect(answered)
+        # As long as another node would be waited for: what cannot be written here holds nothing else up.
+        timer = node.outbox.after(node.config.request_timeout_ms, lambda: node.outbox.resume(number, None, NO_ANSWER))
+        request = Request(LOCAL_CONNECTION, number, api_key, version, None, body)
         try:
             response = BROKER_HANDLERS[api_key](node, request)
         except KafkaError as error:
