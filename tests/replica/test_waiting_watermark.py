@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.node.support import TOPIC, OneNode
 from tidelog.controller.delta import ImageDelta
+from tidelog.controller.image import TOPIC_RESOURCE
+from tidelog.controller.records import PartitionChangeRecord
+from tidelog.errors import ErrorCode
 from tidelog.replica.fetch_sessions import FetchSession
 from tidelog.replica.housekeeping import Housekeeping
 from tidelog.replica.partition import Partition
@@ -59,11 +62,15 @@ def test_it_does_not_wait_for_a_follower_that_stands_still_before_it_joined() ->
 def test_it_goes_on_when_fewer_replicas_are_asked_for() -> None:
     led = Led()
     led.lives = False
-    more, fewer = {"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}
-    led.core.replicas.configure({TOPIC: type(led.partition.config).from_overrides(more, led.core.config)})
+    overrides = led.core.image.configs.setdefault((TOPIC_RESOURCE, TOPIC), {})
+    delta = ImageDelta()
+    delta.note_config((TOPIC_RESOURCE, TOPIC), "min.insync.replicas")
+    overrides["min.insync.replicas"] = "2"
+    led.core.broker.apply(delta)
     led.write()
     assert led.partition.high_watermark == 0
-    led.core.replicas.configure({TOPIC: type(led.partition.config).from_overrides(fewer, led.core.config)})
+    overrides["min.insync.replicas"] = "1"
+    led.core.broker.apply(delta)
     assert led.partition.high_watermark == 1
 
 
@@ -80,3 +87,28 @@ def test_what_a_flush_has_in_hand_is_no_more_than_there_is() -> None:
     led.partition.high_watermark = 1
     led.partition.become_leader(EPOCH + 2, 11, [1, FOLLOWER], [1])
     assert (led.partition.high_watermark, led.partition.log.log_end_offset) == (1, 1)
+
+
+def test_a_leader_that_hears_at_once_that_fewer_are_asked_for_and_that_another_leads_commits_nothing() -> None:
+    """As from a snapshot, after it stood still: the other may lead without the record that waits."""
+    led = Led()
+    led.lives = False
+    image = led.core.image
+    overrides = image.configs.setdefault((TOPIC_RESOURCE, TOPIC), {})
+    overrides["min.insync.replicas"] = "2"
+    delta = ImageDelta()
+    delta.note_config((TOPIC_RESOURCE, TOPIC), "min.insync.replicas")
+    led.core.broker.apply(delta)
+    led.write()
+    answers: list[ErrorCode] = []
+    led.partition.when_committed(1, answers.append)
+    overrides["min.insync.replicas"] = "1"
+    topic = image.topics[led.partition.topic_id]
+    before = topic.partitions[0]
+    change = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=0, leader=2, replicas=[1, 2], isr=[2])
+    topic.partitions[0] = before.merged(change)
+    topic.partitions[0].leader_epoch = EPOCH + 1
+    delta.note_partition(topic.topic_id, 0, before)
+    led.core.broker.apply(delta)
+    assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert led.partition.high_watermark == 0

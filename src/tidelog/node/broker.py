@@ -150,6 +150,9 @@ class Broker:
         if delta.brokers:
             for replica in self.replicas.partitions.values():
                 self.replicas.grow_isr(replica)
+        if delta.configs:  # fewer replicas may be asked for; not before those are gone that another leads by now
+            for replica in self.replicas.partitions.values():
+                replica.advance_high_watermark()
 
     def _follow(self, topic: Topic, index: int, partition: PartitionImage) -> None:
         """Make one replica what the metadata says it is."""

@@ -376,7 +376,6 @@ class Replicas:
             if config is not None:
                 partition.config = config
                 partition.log.config = config
-                partition.advance_high_watermark()  # fewer replicas may be asked for
 
     # --- stopping ---
 
