@@ -235,6 +235,21 @@ def test_receive_memory_is_bounded_without_a_deadlock(tmp_path: Path, monkeypatc
             client.socket.close()
 
 
+def test_clients_that_stop_half_way_do_not_silence_the_quorum(tmp_path: Path) -> None:
+    listeners = ("PLAINTEXT://127.0.0.1:0", "CONTROLLER://127.0.0.1:0")
+    with running(
+        tmp_path,
+        listeners=listeners,
+        controller_listener_names=("CONTROLLER",),
+        queued_max_request_bytes=500_000,
+    ) as node:
+        with Client(node.port) as stuck, Client(node.ports["CONTROLLER"]) as voter:
+            assert voter.ask("before") == "before"
+            stuck.socket.sendall(stuck.request_bytes("producer", 0, 9, produce(bytes(1_000_000)))[:900_000])
+            node.wait_until(lambda: node.host.server.memory.is_short)
+            assert voter.ask("voter") == "voter"
+
+
 def test_connections_are_bounded(tmp_path: Path) -> None:
     with running(tmp_path, max_connections=2) as node:
         with Client(node.port) as first, Client(node.port) as second, Client(node.port) as third:

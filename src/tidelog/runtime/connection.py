@@ -101,7 +101,7 @@ class Connection:
 
     def _read(self) -> None:
         receiver = self.receiver
-        if self._server.memory.is_short and receiver.is_between_frames:
+        if self._server.memory.is_short and receiver.is_between_frames and self._server.must_wait(self):
             self._server.wait_for_memory(self)
             return
         try:

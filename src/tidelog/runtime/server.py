@@ -240,6 +240,10 @@ class Server:
             )
         self.on_closed(connection, reason, by_peer)
 
+    def must_wait(self, connection: Connection) -> bool:
+        """Whether a connection is left unread while memory is short: half requests must not silence the quorum."""
+        return connection.listener not in self.unlimited_listeners
+
     def wait_for_memory(self, connection: Connection) -> None:
         """Leave a connection unread until others have given receive buffers back."""
         connection.stop_reading()
