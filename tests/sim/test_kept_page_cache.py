@@ -134,24 +134,31 @@ def test_a_stop_before_the_logs_are_opened_says_of_them_what_was_true_before() -
     assert disk.read_file("replication-offset-checkpoint") == known
 
 
-@pytest.mark.parametrize("ends_by_kill", [True, False])
-def test_a_registration_that_waited_for_a_life_that_is_over_takes_nobody_s_word_back(ends_by_kill: bool) -> None:
+@pytest.mark.parametrize("end", ["kill", "stop", "stop and reboot"])
+def test_a_registration_that_waited_for_a_life_that_is_over_takes_nobody_s_word_back(end: str) -> None:
     """Seed 300620: it was answered to nobody, and the next life could only name the epoch before it."""
     stage = two_replicas(1)
     world = stage.cluster.world
     stage.kill(2)
     assert stage.wait_until(lambda: stage.partition("events", 0).isr == (1,), 10_000)
     told_before = len(world.told)
-    stage.pause(9)
-    stage.kill(1)
+    if end == "stop and reboot":
+        world.stop(1)
+        assert stage.wait_until(lambda: not stage.cluster.process(1).alive, 20_000)
+        stage.pause(9)
+    else:
+        stage.pause(9)
+        stage.kill(1)
     world.start(1)
     stage.wait(300)
-    if ends_by_kill:
+    if end == "kill":
         stage.kill(1)
     else:
         world.stop(1)
         stage.wait(300)
     assert not stage.cluster.process(1).alive
+    if end == "stop and reboot":
+        stage.power_off(1)
     world.start(1)
     stage.wait(300)
     stage.resume(9)

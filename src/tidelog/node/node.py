@@ -337,7 +337,8 @@ class Node:
             self._note(lambda directory: self.former_life.note_registering(directory, self.incarnation_id))
         for directory in self.replicas.directories:
             directory.forget_clean_shutdown()
-            self.outbox.flush(directory.storage, forgotten, directories=[""])
+            files = self.former_life.files(directory)
+            self.outbox.flush(directory.storage, forgotten, files=files, directories=[""])
 
     def _stop(self) -> None:
         if self.is_stopping:

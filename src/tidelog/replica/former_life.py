@@ -20,6 +20,7 @@ power loss makes of it, it names a boot that is over. An older one names an epoc
 It is written before the broker registers, too, with the incarnation that it registers as. A life that ends before it is
 answered may yet be registered, by a request that waited somewhere, and the epoch that comes of it replaces the one that
 can be vouched for; nobody ever used it. So the next life registers as the same incarnation, which is the same epoch.
+After a clean stop that holds in another boot, too, and so this much of the file is flushed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import NamedTuple
 
 from tidelog.errors import DecodeError, StorageError
 from tidelog.replica.directory import LogDirectory
+from tidelog.storage import File
 from tidelog.wire.uuids import from_text, to_text
 
 REGISTERED = ".tidelog-registered"
@@ -62,17 +64,20 @@ class FormerLife:
 
     def _said_of(self, directory: LogDirectory) -> _Said:
         """What a directory's marks say of the life before."""
-        mark = self._mark_in(directory)
-        if directory.stopped_cleanly and directory.last_broker_epoch >= 0:
+        is_clean = directory.stopped_cleanly and directory.last_broker_epoch >= 0
+        mark = self._mark_in(directory, any_boot=is_clean)
+        if is_clean:
             return _Said(directory.last_broker_epoch, True, None if mark is None else mark.unanswered)
         return _Said(NONE, False, None) if mark is None else mark
 
-    def _mark_in(self, directory: LogDirectory) -> _Said | None:
+    def _mark_in(self, directory: LogDirectory, *, any_boot: bool) -> _Said | None:
         if self._boot_id is None:
             return None
         try:
             mark = json.loads(directory.storage.read_file(REGISTERED))
-            if (mark["bootId"], mark["directoryId"]) != (self._boot_id, to_text(directory.directory_id)):
+            if mark["directoryId"] != to_text(directory.directory_id):
+                return None
+            if mark["bootId"] != self._boot_id and not any_boot:
                 return None
             unanswered = mark.get("registersAs")
             return _Said(
@@ -105,6 +110,14 @@ class FormerLife:
             "registersAs": None if unanswered is None else to_text(unanswered),
         }
         directory.storage.replace(REGISTERED, json.dumps(mark, separators=(",", ":")).encode())
+
+    @staticmethod
+    def files(directory: LogDirectory) -> list[File]:
+        """The mark in a directory, to be flushed; none where it could not be written."""
+        try:
+            return [directory.storage.open(REGISTERED)] if directory.storage.exists(REGISTERED) else []
+        except StorageError:
+            return []
 
     def forget(self) -> None:
         """A disk failed, so that what was in the page cache may be gone: the next life must not vouch for this one."""
