@@ -247,3 +247,17 @@ def test_what_a_cooperative_member_keeps_in_a_rebalance_is_its_own_when_the_grou
     modern.beat()
     modern.beat()
     assert not set(read_by(classic)) & set(read_by(modern)), "a partition has two owners"
+
+
+def test_a_member_may_like_best_what_nobody_else_has_and_nobody_can_read(node: GroupNode) -> None:
+    """Its subscription is read from what all have in common; the node failed at the other when the group moved back."""
+    classic = alone(node)
+    modern = ConsumerMember(node, "modern")
+    modern.beat()
+    odd = CooperativeMember(node)
+    odd.protocols = {"odd": b"", **odd.protocols}
+    odd.join()
+    odd.take(odd.sync())
+    assert modern.leave() is ErrorCode.NONE
+    assert isinstance(group_of(node), ClassicGroup)
+    assert classic.heartbeat() in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)

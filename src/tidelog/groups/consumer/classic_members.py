@@ -157,7 +157,7 @@ def sync(state: GroupsState, group: ConsumerGroup, request: Sync, reply: Reply) 
     assert member.classic is not None
     _stop_expecting(group, member.member_id)
     sessions.keep_alive(state, group, member)
-    version = embedded.version_of(member.classic.protocols[0][1])
+    version = embedded.assignment_version(member.classic.protocols)
     response = SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=protocol,

@@ -49,7 +49,7 @@ def _as_classic(state: GroupsState, group: ConsumerGroup, left: dict[str, Consum
     made.generation = group.epoch
     for one in left.values():
         assert one.classic is not None
-        version = embedded.version_of(one.classic.protocols[0][1])
+        version = embedded.assignment_version(one.classic.protocols)
         made.add(
             Member(
                 one.member_id,

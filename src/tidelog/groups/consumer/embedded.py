@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tidelog.errors import DecodeError
@@ -31,6 +31,11 @@ def version_of(data: bytes) -> int:
     if len(data) < 2:
         raise DecodeError("a consumer's metadata without a version")
     return max(0, min(int.from_bytes(data[:2], "big", signed=True), NEWEST_VERSION))
+
+
+def assignment_version(protocols: Iterable[tuple[str, bytes]]) -> int:
+    """The version that a member reads, by its own metadata; one that it alone has may be of any form."""
+    return next((version_of(data) for _, data in protocols if len(data) >= 2), 0)
 
 
 def read_subscription(data: bytes) -> Subscription:
