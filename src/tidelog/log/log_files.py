@@ -375,6 +375,10 @@ class LogFiles:
             unflushed = self._segments.starting_with(self.recovery_point)
         return self._flushes.begin(unflushed, self.log_end_offset)
 
+    def lower_recovery_point(self, offset: int) -> None:
+        """Call nothing from an offset on flushed any more: it is about to be cut."""
+        self._flushes.cut(offset)
+
     def files_of_cut(self) -> tuple[list[File], list[str]]:
         """What must reach the medium so that no power loss brings back what was cut: where the log ends now, and which
         files there are.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tidelog.errors import CorruptionError, StorageError
 from tidelog.log import validation
 from tidelog.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
-from tidelog.replica.partition import Partition
+from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
 
 
@@ -40,8 +40,7 @@ def truncate_to_leader(
     if leader_end_offset <= leader_start_offset:
         # The leader has deleted its records of our epochs, so where the logs part lies anywhere below its start. What
         # we would keep may never have been committed, and would count as known when its producer sends it again.
-        _start_anew(replicas, partition, leader_start_offset)
-        _recovery_point_lowered(replicas, partition, then)
+        _start_anew(replicas, partition, leader_start_offset, then)
         return
     _, own_end_offset = partition.log.end_offset_for_epoch(leader_epoch)
     cut_at = min(max(own_end_offset, partition.log.log_start_offset), leader_end_offset)
@@ -58,7 +57,8 @@ def start_within(
             _truncate(replicas, partition, leader_end_offset, "the leader's log ends there", then)
             return
         if log.log_end_offset < leader_start_offset:
-            _start_anew(replicas, partition, leader_start_offset)
+            _start_anew(replicas, partition, leader_start_offset, then)
+            return
         _recovery_point_lowered(replicas, partition, then)
     except StorageError as error:
         replicas.storage_failed(replicas.directory_of(partition).storage, error)
@@ -66,35 +66,87 @@ def start_within(
         replicas.on_damage(partition, str(error))
 
 
-def _start_anew(replicas: Replicas, partition: Partition, leader_start_offset: int) -> None:
-    partition.log.truncate_fully_and_start_at(leader_start_offset, replicas.outbox.now_ms)
-    partition.high_watermark = leader_start_offset
-    replicas.outbox.tell(
-        "log-restarted",
-        "warning",
-        topic=partition.topic,
-        partition=partition.index,
-        offset=leader_start_offset,
-        reason="the leader's log starts there",
-    )
+def _start_anew(replicas: Replicas, partition: Partition, leader_start_offset: int, then: Callable[[], None]) -> None:
+    def cut() -> None:
+        partition.log.truncate_fully_and_start_at(leader_start_offset, replicas.outbox.now_ms)
+        partition.high_watermark = leader_start_offset
+        replicas.outbox.tell(
+            "log-restarted",
+            "warning",
+            topic=partition.topic,
+            partition=partition.index,
+            offset=leader_start_offset,
+            reason="the leader's log starts there",
+        )
+
+    _cut(replicas, partition, 0, cut, then)
 
 
 def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str, then: Callable[[], None]) -> None:
     log = partition.log
-    cut = log.log_end_offset - offset
-    log.truncate_to(offset, replicas.outbox.now_ms)
-    if cut > 0:
-        partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
-        replicas.outbox.tell(
-            "log-truncated",
-            topic=partition.topic,
-            partition=partition.index,
-            offset=log.log_end_offset,
-            records=cut,
-            leader=partition.leader_id,
-            reason=reason,
-        )
-    _recovery_point_lowered(replicas, partition, then)
+
+    def cut() -> None:
+        records = log.log_end_offset - offset
+        log.truncate_to(offset, replicas.outbox.now_ms)
+        if records > 0:
+            partition.high_watermark = min(partition.high_watermark, log.log_end_offset)
+            replicas.outbox.tell(
+                "log-truncated",
+                topic=partition.topic,
+                partition=partition.index,
+                offset=log.log_end_offset,
+                records=records,
+                leader=partition.leader_id,
+                reason=reason,
+            )
+
+    _cut(replicas, partition, offset, cut, then)
+
+
+def _cut(
+    replicas: Replicas, partition: Partition, offset: int, cut: Callable[[], None], then: Callable[[], None]
+) -> None:
+    """Cut from an offset on, once no checkpoint says that what goes is flushed, and continue when that is durable.
+
+    A power loss in the middle of a cut may leave segments behind and take the end of the one before them: a start that
+    believes them to be flushed would not look, and the log would have a hole.
+    """
+    directory, log = replicas.directory_of(partition), partition.log
+    key = (partition.topic, partition.index)
+    if directory.highest_recovery_point(key) <= offset:
+        cut()
+        _recovery_point_lowered(replicas, partition, then)
+        return
+    log.lower_recovery_point(offset)
+    directory.recovery_points[key] = directory.highest_recovery_point(key)  # until it is lowered on the medium
+    known = (partition.leader_epoch, log.cut_count, log.log_end_offset)
+
+    def lowered(error: str | None) -> None:
+        if error is not None:
+            replicas.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
+            return
+        directory.recovery_points[key] = min(offset, directory.recovery_points.get(key, 0))
+        if (
+            replicas.is_stopping
+            or partition.role is not Role.FOLLOWER
+            or known != (partition.leader_epoch, log.cut_count, log.log_end_offset)
+        ):
+            return  # another leads now, or it was cut already
+        try:
+            cut()
+            _recovery_point_lowered(replicas, partition, then)
+        except StorageError as failure:
+            replicas.storage_failed(directory.storage, failure)
+        except CorruptionError as damage:
+            replicas.on_damage(partition, str(damage))
+
+    offsets = replicas.offsets_in(directory, RECOVERY_POINTS, lambda one: one.log.recovery_point)
+    replicas.outbox.flush(
+        directory.storage,
+        lowered,
+        replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)],
+        directories=[""],
+    )
 
 
 def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Callable[[], None]) -> None:
