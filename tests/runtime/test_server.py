@@ -15,6 +15,7 @@ from tidelog.effects import Close, Effect, Reply
 from tidelog.errors import ConfigError
 from tidelog.events import ConnectionClosed, Event, Request
 from tidelog.runtime import connection as connection_module
+from tidelog.runtime import process as process_module
 from tidelog.runtime import server as server_module
 from tidelog.runtime.receiving import OWN_BUSY_BYTES
 from tidelog.wire.frames import decode_request
@@ -261,6 +262,19 @@ def test_connections_are_bounded(tmp_path: Path) -> None:
             assert fourth.ask("4") == "4"
         (line,) = node.log_lines("connection-refused")
         assert "max.connections is 2" in line["reason"]
+
+
+def test_clients_cannot_take_the_descriptors_that_files_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_module, "raise_descriptor_limit", lambda: 80)
+    with running(tmp_path) as node:
+        clients = [Client(node.port) for _ in range(8)]
+        assert [client.ask("in") for client in clients] == ["in"] * 8
+        with Client(node.port) as ninth:
+            assert ninth.is_closed()
+        for client in clients:
+            client.socket.close()
+        (line,) = node.log_lines("connection-refused")
+        assert "descriptors for 8 connections" in line["reason"]
 
 
 def test_connections_from_one_address_are_bounded_but_not_those_of_the_quorum(tmp_path: Path) -> None:

@@ -34,7 +34,11 @@ from tidelog.storage import Storage
 NodeFactory = Callable[[NodeConfig, Sequence[Storage], int, int], NodeDoor]
 """Makes a node of its settings (with the ports it really has), its directories, a seed and the time."""
 SHARE_OF_DESCRIPTORS_FOR_FILES = 2
-"""One in so many; the rest is for connections."""
+"""One in so many; most of the rest is for clients' connections."""
+SHARE_OF_DESCRIPTORS_KEPT = 8
+"""One in so many is for neither: other nodes, small files, directories on their way to the disk. Without them a disk
+would seem to fail whenever clients have taken all there is."""
+MIN_DESCRIPTORS_KEPT = 32
 
 
 def run_node(
@@ -51,10 +55,13 @@ def run_node(
     `started` is called once clients are let in, with the settings as they turned out (ports instead of 0).
     """
     log = EventLog(json=log_format == "json") if log is None else log
-    files_limit = raise_descriptor_limit() // SHARE_OF_DESCRIPTORS_FOR_FILES
+    descriptors = raise_descriptor_limit()
+    files_limit = descriptors // SHARE_OF_DESCRIPTORS_FOR_FILES
+    kept = max(MIN_DESCRIPTORS_KEPT, descriptors // SHARE_OF_DESCRIPTORS_KEPT)
     with _locked_directories(config, Descriptors(files_limit)) as storages:
         loop = Loop(Clock())
         server = Server(loop, Limits.of(config), log)
+        server.max_descriptors = max(1, descriptors - files_limit - kept)
         host = Host(loop, server, log, _peer_settings(config))
         try:
             config = _listen(config, server, log)

@@ -12,6 +12,7 @@ from tidelog.config import Listener, NodeConfig, parse_connection_overrides
 from tidelog.errors import ConfigError, ErrorCode
 from tidelog.events import Request
 from tidelog.runtime.connection import Connection
+from tidelog.runtime.descriptors import HARD_MAX_DESCRIPTORS
 from tidelog.runtime.logging import EventLog
 from tidelog.runtime.loop import READ, Loop
 from tidelog.runtime.receiving import ReceiveMemory
@@ -74,6 +75,8 @@ class Server:
         """Called with the reason and whether it was the other side's doing."""
         self.unlimited_listeners: frozenset[str] = frozenset()
         """Listeners of the quorum: clients must not be able to use up what nodes need to find a leader."""
+        self.max_descriptors = HARD_MAX_DESCRIPTORS
+        """How many connections of clients the process has descriptors for, whatever max.connections says."""
         self._listeners: list[tuple[socket.socket, str]] = []
         self._admitted: set[str] = set()
         """Listeners that let clients in; at the others they wait in the system's queue."""
@@ -166,6 +169,8 @@ class Server:
         limits = self.limits
         if self._limited_connections >= limits.max_connections:
             return f"max.connections is {limits.max_connections}"
+        if self._limited_connections >= self.max_descriptors:
+            return f"the process has descriptors for {self.max_descriptors} connections"
         allowed = limits.connections_per_ip_overrides.get(address, limits.max_connections_per_ip)
         if self._per_address.get(address, 0) >= allowed:
             return f"max.connections.per.ip is {allowed}"
