@@ -118,6 +118,30 @@ def test_a_batch_planned_again_after_a_restart_is_the_same(node: Node, make_topi
     assert read(again, start, end) == {0: list(range(10))}
 
 
+def test_a_batch_planned_again_tells_what_its_new_partitions_lost_since(node: Node, make_topic: TopicMaker) -> None:
+    """A driver dies when it has written down where a batch ends; where its new partitions began is nowhere."""
+    topic, later = make_topic(), make_topic()
+    given = {"subscribePattern": f"{topic}|{later}", "startingOffsets": "earliest"}
+    before = stream_reader(node, **given)
+    end = before.latestOffset(before.initialOffset(), ALL)
+    start = {topic: end[topic], TOPIC_IDS: {topic: end[TOPIC_IDS][topic]}}
+    produce(node, later, 10)
+    end = before.latestOffset(start, ALL)
+    assert offsets_of(end) == {(topic, 0): 0, (later, 0): 10}
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    admin.delete_records([TopicPartition(later, 0, 4)])[TopicPartition(later, 0)].result(60)
+    strict, easy = stream_reader(node, **given), stream_reader(node, **given, failOnDataLoss="false")
+    with pytest.raises(DataLossError, match=f"{later}-0 is new and begins at 4: its first records are deleted"):
+        strict.partitions(start, end)
+    assert read(easy, start, end) == {0: list(range(4, 10))}
+    admin.delete_topics([later])[later].result(60)
+    wait_until(lambda: later not in admin.list_topics(timeout=60).topics, 60, "the topic is gone")
+    strict, easy = stream_reader(node, **given), stream_reader(node, **given, failOnDataLoss="false")
+    with pytest.raises(DataLossError, match=f"{later}-0 was new and is not there any more"):
+        strict.partitions(start, end)
+    assert easy.partitions(start, end) == []
+
+
 def test_available_now_ends_where_the_log_ended(node: Node, make_topic: TopicMaker) -> None:
     topic = make_topic()
     produce(node, topic, 10)

@@ -176,6 +176,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise
             return False
 
+    def _is_still_there(self, where: Partition, topic_ids: Mapping[str, str]) -> bool:
+        """Of a batch that is planned again: its new partitions may have come and gone since."""
+        if self._is_there(where) and not self._is_another({TOPIC_IDS: topic_ids}, where[0]):
+            return True
+        self._lost(f"{where[0]}-{where[1]} was new and is not there any more")
+        return False
+
     def _beginnings(self, new: list[Partition]) -> dict[Partition, int]:
         found = self._cluster.earliest(new)
         for (topic, partition), offset in sorted(found.items()):
@@ -201,10 +208,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cluster = self._cluster
         if not cluster.client.metadata.topics:
             cluster.partitions(missing="leave out")
-        new = [where for where in ends if where not in begun]
+        new = [where for where in ends if where not in begun and self._is_still_there(where, after)]
+        starts = begun | (self._beginnings(new) if new else {})
         return list(
             plan_tasks(
-                cluster.ranges(begun | cluster.earliest(new), ends, after),
+                cluster.ranges(starts, {where: end for where, end in ends.items() if where in starts}, after),
                 parallelism=self.parallelism,
                 min_partitions=self.options.min_partitions,
                 max_records=self.options.max_records_per_partition,
