@@ -212,6 +212,27 @@ def test_a_topic_made_again_is_data_loss_or_begins_anew(node: Node, make_topic: 
     assert read(easy, end, later) == {0: list(range(40))}, "not from 30 on: those are other records"
 
 
+def test_a_batch_of_a_topic_made_again_has_nothing_of_the_new_one(node: Node, make_topic: TopicMaker) -> None:
+    """Planned before, read after: small partitions share a task, and the first of them learns of the new topic."""
+    topic = make_topic(2)
+    for partition in range(2):
+        produce(node, topic, 10, partition)
+    easy = stream_reader(node, subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    start = easy.initialOffset()
+    end = easy.latestOffset(start, ALL)
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    admin.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in admin.list_topics(timeout=60).topics, 60, "the topic is gone")
+    confluent.create_topic(node, topic, 2)
+    for partition in range(2):
+        produce(node, topic, 10, partition)
+    again = stream_reader(node, subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    (task,) = again.partitions(start, end)
+    assert rows(again, [task]) == [], "they come with the batches of the new topic, and would come twice"
+    later = again.latestOffset(end, ALL)
+    assert read(again, end, later) == {0: list(range(10)), 1: list(range(10))}
+
+
 def test_a_leader_that_knows_less_is_no_data_loss(node: Node, make_topic: TopicMaker) -> None:
     """After an election the high watermark may be behind what was read: the query waits at its place."""
     topic = make_topic()

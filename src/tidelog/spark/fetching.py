@@ -213,6 +213,9 @@ class RangeFetcher:
     def _ask(self) -> None:
         """Send a Fetch. Where that fails, patience permitting, nothing is asked and the leader is looked for anew."""
         wanted = self._wanted
+        self._check_identity()  # another range of this process may have learnt that the name is another topic's now
+        if self._position >= wanted.end:
+            return
         try:
             view = self._client.metadata.leader_of(wanted.topic, wanted.partition)
             broker = self._client.metadata.brokers.get(self._replica if self._replica is not None else view.leader)
