@@ -6,7 +6,7 @@ from tests.quorum.machines import Node, record
 from tests.quorum.script import Script
 from tests.quorum.world import World
 from tidelog.effects import Reply
-from tidelog.quorum import DIRECTORY, SnapshotId
+from tidelog.quorum import DIRECTORY, RoleName, SnapshotId
 from tidelog.wire.messages.fetch import FetchResponse
 
 
@@ -110,3 +110,28 @@ def test_a_follower_asks_the_next_leader_when_the_snapshot_of_the_former_one_is_
     assert late.halted is None
     assert late.listener.state == {"a": "1", "b": "1"}
     assert late.quorum.log_start_offset == 6
+
+
+def test_who_learns_from_a_snapshot_that_it_votes_no_more_looks_for_a_leader() -> None:
+    """Removed while it was away, it waited for an election of its own when the snapshot that says so was in place."""
+    script = Script()
+    for command in """
+        voters 1 2 3|start 1 2 3|campaign 1|run 100|kill 3
+        remove 1 3|append 1 a=1|append 1 b=1|run 50|snapshot 1|clean 1
+    """.replace("\n", "|").split("|"):
+        if command.strip():
+            script.play(command)
+    world, removed = script.world, script.world.nodes[3]
+    removed.start()
+    assert world.run(1_000, until=lambda: any("quorum-snapshot-download" in line for line in world.lines))
+    removed.flush_delay_ms = (700, 700)
+    world.run(800)  # the second flush, of the snapshot's name, is under way
+    removed.flush_delay_ms = (1, 1)
+    for command in ("kill 1", "campaign 2", "lost 3"):
+        script.play(command)
+    assert world.run(600, until=lambda: removed.quorum.role is RoleName.UNATTACHED)
+    assert world.run(600, until=lambda: removed.quorum.voters.ids == [1, 2])
+    assert removed.quorum.role is RoleName.UNATTACHED
+    script.play("start 1")
+    assert world.run(10_000, until=lambda: world.leader() is not None)
+    assert world.run(10_000, until=lambda: removed.quorum.role is RoleName.FOLLOWER)

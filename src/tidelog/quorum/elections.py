@@ -87,8 +87,12 @@ class Elections:
 
     def _become_prospective(self, leader: Peer | None) -> None:
         core = self._core
-        if core.can_stand and not core.stopping:
+        if core.stopping:
+            return
+        if core.can_stand:
             core.become(Prospective(core.identity.node_id, self._lost_elections, leader), core.election)
+        elif isinstance(core.role, Unattached | Candidate):
+            core.become(Unattached(), core.election)  # a snapshot says that it votes no more: it has to look around
 
     def _become_candidate(self) -> None:
         core = self._core
