@@ -11,10 +11,10 @@ from tidelog.wire.batch import Record, build_batch, iterate_batches
 OLD_EPOCH, NEW_EPOCH = 0, 9
 
 
-def epoch_at(node: OneNode, offset: int) -> int | None:
+def epoch_at(node: OneNode, offset: int, start: int = 0) -> int | None:
     """The epoch of the batch at an offset; None where the log ends before it."""
     log = node.process(1).node.replicas.partitions[TOPIC, 0].log
-    found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
+    found = log.read(start, 1 << 20, up_to_offset=log.log_end_offset)
     batches = [batch for part in found.parts for batch in iterate_batches(part.read())]
     return next((one.partition_leader_epoch for one in batches if one.base_offset == offset), None)
 
@@ -72,6 +72,29 @@ def test_a_power_loss_in_the_middle_of_a_cut_leaves_no_hole(seed: int, policy: s
     found = log.read(log.log_start_offset, 1 << 20, up_to_offset=log.log_end_offset)
     offsets = [one.base_offset for part in found.parts for one in iterate_batches(part.read())]
     assert offsets == list(range(log.log_start_offset, log.log_end_offset))
+
+
+def test_a_log_that_is_cut_below_its_start_does_not_begin_there_again() -> None:
+    """After an unclean election the leader's log may end before our start. A kill before the checkpoint of starts was
+    written the next time, and the log was empty at the old start: what was acknowledged since was gone.
+    """
+    node = OneNode(1, 1, replication_events_enable="false")
+    for number in range(9):
+        assert node.produce({0: node.batch(b"%d" % number)})[0].error_code == 0
+    replicas = node.process(1).node.replicas
+    partition = replicas.partitions[TOPIC, 0]
+    partition.raise_log_start(6)
+    checkpoints.write_all(replicas)
+    partition.become_follower(2, NEW_EPOCH)
+    is_cut: list[bool] = []
+    copying.start_within(replicas, partition, 0, 4, lambda: is_cut.append(True))
+    assert node.world.run_until(lambda: bool(is_cut), 10_000)
+    batch = build_batch([Record(4, node.world.now_ms, None, b"new")], partition_leader_epoch=NEW_EPOCH)
+    copying.append_from_leader(replicas, partition, memoryview(batch))
+    node.world.kill(1)
+    node.world.start(1)
+    assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
+    assert epoch_at(node, 4, 4) == NEW_EPOCH
 
 
 def test_a_leader_that_deleted_what_would_tell_where_the_logs_part_leaves_nothing_to_keep() -> None:

@@ -31,13 +31,14 @@ def write_recovery_points(replicas: Replicas) -> None:
 
 
 def write_log_starts(replicas: Replicas) -> None:
-    """Write `log-start-offset-checkpoint`; partitions whose start is their first segment's need no entry."""
+    """Write `log-start-offset-checkpoint`."""
+    _write(replicas, LOG_STARTS, log_start_of)
 
-    def start_of(partition: Partition) -> int | None:
-        log = partition.log
-        return log.log_start_offset if log.log_start_offset > log.first_segment_offset else None
 
-    _write(replicas, LOG_STARTS, start_of)
+def log_start_of(partition: Partition) -> int | None:
+    """Where a log starts, for the checkpoint; one whose start is its first segment's needs no entry."""
+    log = partition.log
+    return log.log_start_offset if log.log_start_offset > log.first_segment_offset else None
 
 
 def _write(replicas: Replicas, name: str, offset_of: Callable[[Partition], int | None]) -> None:

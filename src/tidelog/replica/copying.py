@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from tidelog.errors import CorruptionError, StorageError
 from tidelog.log import validation
-from tidelog.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS
+from tidelog.log.checkpoints import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
+from tidelog.replica import checkpoints
 from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
 
@@ -113,12 +114,12 @@ def _cut(
     """
     directory, log = replicas.directory_of(partition), partition.log
     key = (partition.topic, partition.index)
-    if directory.highest_recovery_point(key) <= offset:
+    if directory.highest(RECOVERY_POINTS, key) <= offset:
         cut()
         _recovery_point_lowered(replicas, partition, then)
         return
     log.lower_recovery_point(offset)
-    directory.recovery_points[key] = directory.highest_recovery_point(key)  # until it is lowered on the medium
+    directory.recovery_points[key] = directory.highest(RECOVERY_POINTS, key)  # until it is lowered on the medium
     known = (partition.leader_epoch, log.cut_count, log.log_end_offset)
 
     def lowered(error: str | None) -> None:
@@ -169,5 +170,9 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
     if directory.cleaner_offsets.get(key, 0) > partition.log.log_end_offset:  # what comes there is not compacted
         directory.cleaner_offsets[key] = partition.log.log_end_offset
         replacements.append(directory.durable_checkpoint(CLEANER_OFFSETS, dict(directory.cleaner_offsets)))
+    if directory.highest(LOG_STARTS, key) > partition.log.log_start_offset:  # a start would begin the log there again
+        directory.log_starts.pop(key, None)
+        starts = replicas.offsets_in(directory, LOG_STARTS, checkpoints.log_start_of)
+        replacements.append(directory.durable_checkpoint(LOG_STARTS, starts))
     files, directories = partition.log.files_of_cut()
     replicas.outbox.flush(directory.storage, written, files=files, directories=directories, replacements=replacements)

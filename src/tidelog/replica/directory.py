@@ -119,9 +119,9 @@ class LogDirectory:
         if self.cleaner_offsets.pop(key, None) is not None:
             self.write_checkpoint(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
-    def highest_recovery_point(self, key: TopicPartition) -> int:
-        """Up to where a start may be told that a log is flushed: by the last life's checkpoint, or by this one's."""
-        return max(known.get(key, 0) for known in (self.recovery_points, self._written.get(RECOVERY_POINTS, {})))
+    def highest(self, name: str, key: TopicPartition) -> int:
+        """The highest offset that a start may read of a log in a checkpoint, the last life's or one of this life."""
+        return max(known.get(key, 0) for known in (self.former(name), self._written.get(name, {})))
 
     def durable_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> tuple[str, bytes]:
         """The same as a replacement of a flush, for whoever must know that it is on the medium."""
