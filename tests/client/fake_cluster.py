@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -110,6 +111,14 @@ class Cluster:
         """Bodies of the requests of an API that came so far."""
         with self.lock:
             return [body for _, key, body, _ in self.requests if key == api]
+
+    def wait_for(self, api: ApiKey, count: int) -> None:
+        """Until so many requests of an API have come, and their faults were taken."""
+        for _ in range(6000):
+            if len(self.of(api)) >= count:
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{count} requests did not come")
 
     def close(self) -> None:
         for broker in self.brokers:

@@ -9,6 +9,7 @@ import pytest
 from tests.client.fake_cluster import Close, running
 from tests.client.test_producer import refusal, values
 from tidelog.client import Client
+from tidelog.client.backoff import Deadline
 from tidelog.client.batches import BatchSender, Chunk, new_idempotent_producer
 from tidelog.client.shared_transaction import PROTOCOL_1, PROTOCOL_2, Identity, protocol_of
 from tidelog.errors import ErrorCode, KafkaError
@@ -69,6 +70,22 @@ def test_an_order_that_is_wrong_from_the_start_is_not_retried() -> None:
         with pytest.raises(KafkaError) as failure:
             sender.flush()
     assert failure.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+    with running() as cluster, Client(cluster.bootstrap) as client:
+        cluster.fail(ApiKey.PRODUCE, refusal(ErrorCode.INVALID_RECORD))
+        given_up = BatchSender(client, PLAIN, delivery_timeout_ms=60_000)
+        given_up.send(("t", 0), chunk(b"refused"))
+        given_up._post(given_up._in_flight[0][1], Deadline(60_000))  # in flight twice: its answer is a good one
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            given_up.flush()
+        cluster.wait_for(ApiKey.PRODUCE, 2)
+        cluster.fail(ApiKey.PRODUCE, refusal(ErrorCode.INVALID_RECORD))
+        sender = BatchSender(client, Identity("", 8, 0, PROTOCOL_2), delivery_timeout_ms=60_000)
+        sender.send(("t", 0), chunk(b"refused, too"))
+        with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            sender.flush()
 
 
 def test_giving_up_says_why() -> None:

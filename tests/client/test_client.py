@@ -14,12 +14,13 @@ from tidelog.client import EARLIEST, LATEST, Client, list_offsets
 from tidelog.client import client as client_module
 from tidelog.client.client import parse_bootstrap
 from tidelog.client.cluster_admin import list_brokers
-from tidelog.client.connection import address_text
+from tidelog.client.connection import Connection, address_text
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.wire.apis import ApiKey, api_versions
 from tidelog.wire.messages.describe_cluster import DescribeClusterResponse
 from tidelog.wire.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 from tidelog.wire.messages.list_offsets import ListOffsetsTopicResponse as TopicAnswer
+from tidelog.wire.messages.metadata import MetadataRequest
 
 USUAL_TIMEOUT_S = 10.0
 """What a connection is given where nothing is said: many times what is asserted to be enough, on any machine."""
@@ -139,6 +140,27 @@ def test_a_broken_answer_is_an_error_and_not_a_crash() -> None:
         with pytest.raises(KafkaError) as caught:
             client.refresh(["t"])
         assert caught.value.code == ErrorCode.NETWORK_EXCEPTION
+
+
+def test_a_call_that_is_interrupted_leaves_no_half_answer_behind() -> None:
+    class Interrupted:
+        """Memory for answers, until somebody presses Ctrl-C in the middle of one."""
+
+        is_now = False
+
+        def __call__(self, size: int) -> bytearray:
+            if self.is_now:
+                raise KeyboardInterrupt
+            return bytearray(size)
+
+    with running() as cluster:
+        memory = Interrupted()
+        port = cluster.brokers[0].port
+        connection = Connection("127.0.0.1", port, client_id="test", timeout_ms=10_000, allocate=memory)
+        memory.is_now = True
+        with pytest.raises(KeyboardInterrupt):
+            connection.call(MetadataRequest(topics=None), 10_000)
+        assert not connection.is_open
 
 
 def test_an_unknown_topic_is_believed_after_a_short_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,38 @@ def test_retries_end() -> None:
         assert caught.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+    delivered: list[Delivery] = []
+
+    def refuse_at(broker_id: int) -> Any:
+        def fault(broker: Any, body: Any, version: int) -> Any:
+            if broker.broker_id != broker_id:
+                return None
+            refused = PartitionProduceResponse(index=broker_id - 1, error_code=ErrorCode.INVALID_RECORD)
+            return ProduceResponse(
+                responses=[TopicProduceResponse(name="t", topic_id=Cluster.TOPIC_ID, partition_responses=[refused])]
+            )
+
+        return fault
+
+    with running(brokers=2, partitions=2) as cluster, Client(cluster.bootstrap) as client:
+        cluster.partitions[1].leader = 2
+        producer = Producer(client, on_delivery=delivered.append)
+        # Both leaders are asked; the first refuses, so that the second's good answer is never looked at.
+        cluster.fail(ApiKey.PRODUCE, refuse_at(1), refuse_at(1))
+        producer.send("t", b"refused", partition=0)
+        producer.send("t", b"stored", partition=1)
+        with pytest.raises(KafkaError, match="partition t-0"):
+            producer.flush()
+        cluster.wait_for(ApiKey.PRODUCE, 2)
+        cluster.fail(ApiKey.PRODUCE, refuse_at(2))
+        producer.send("t", b"refused", partition=1)
+        with pytest.raises(KafkaError, match="partition t-1"):
+            producer.flush()
+        assert values(cluster, 1) == [b"stored"]
+    assert delivered == []
+
+
 def test_acks_zero_waits_for_nobody() -> None:
     delivered: list[Delivery] = []
     with running() as cluster, Client(cluster.bootstrap) as client:

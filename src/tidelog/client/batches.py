@@ -115,7 +115,7 @@ class BatchSender:
         try:
             self._post(batch, Deadline(self._delivery_timeout_ms))
         except KafkaError as error:
-            self._recover([batch], self._retriable(error))
+            self._recover([batch], error)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
@@ -184,7 +184,7 @@ class BatchSender:
         try:
             self._receive(connection, batch)
         except KafkaError as error:
-            self._recover([batch], self._retriable(error))
+            self._recover([batch], error)
 
     def _receive(self, connection: Connection, batch: _Batch) -> None:
         """The answer to a batch; raises what it says."""
@@ -204,6 +204,14 @@ class BatchSender:
 
     def _recover(self, failed: list[_Batch], failure: KafkaError) -> None:
         """Hear out what is in flight, then send again what did not get through, in the order it was sent first."""
+        try:
+            self._try_again(failed, self._retriable(failure))
+        except BaseException:
+            for connection, _ in self._in_flight:  # its answer would be taken for that of whatever is sent next
+                connection.close()
+            raise
+
+    def _try_again(self, failed: list[_Batch], failure: KafkaError) -> None:
         deadline = Deadline(self._delivery_timeout_ms)
         while True:
             broken = {batch.where for batch in failed}

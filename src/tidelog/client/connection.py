@@ -104,6 +104,9 @@ class Connection:
             connected.sendall(b"".join(parts))  # type: ignore[arg-type]  # a client's records are bytes, never slices
         except OSError as error:
             raise self._failed(error) from None
+        except BaseException:  # Ctrl-C: half a request is out
+            self.close()
+            raise
         if answered:
             self._unanswered.append((correlation_id, request.API_KEY, version))
 
@@ -111,7 +114,11 @@ class Connection:
         """Wait for the answer to the oldest request that has none yet."""
         expected_id, api_key, version = self._unanswered.popleft()
         deadline = time.monotonic() + timeout_ms / 1000
-        frame = self._read_frame(deadline)
+        try:
+            frame = self._read_frame(deadline)
+        except BaseException:  # Ctrl-C, too: the rest of the answer would be taken for the next one
+            self.close()
+            raise
         try:
             correlation_id, answer = frames.decode_response(api_key, version, frame)
         except DecodeError as error:

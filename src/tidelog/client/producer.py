@@ -207,27 +207,36 @@ class Producer:
                 continue
             by_leader.setdefault(leader, []).append(queue[0])
         sent: list[tuple[Connection, list[_Batch]]] = []
-        for leader, batches in by_leader.items():
-            batches = _fitting(batches, self._bytes_of)
-            try:
-                connection = self._client.connect(leader, deadline)
-                connection.send(*self._request(connection, batches), deadline.remaining_ms, answered=self._acks != 0)
-            except KafkaError as error:
-                failure = self._retriable(error)
-                continue
-            sent.append((connection, batches))
-        for connection, batches in sent:
-            if self._acks == 0:
-                for batch in batches:
-                    self._delivered(batch, -1, -1)
-                continue
-            try:
-                answer: ProduceResponse = connection.receive(deadline.remaining_ms)
-            except KafkaError as error:
-                failure = self._retriable(error)
-                continue
-            failure = self._take(batches, answer) or failure
+        try:
+            for leader, batches in by_leader.items():
+                batches = _fitting(batches, self._bytes_of)
+                try:
+                    connection = self._client.connect(leader, deadline)
+                    request, version = self._request(connection, batches)
+                    connection.send(request, version, deadline.remaining_ms, answered=self._acks != 0)
+                except KafkaError as error:
+                    failure = self._retriable(error)
+                    continue
+                sent.append((connection, batches))
+            for connection, batches in sent:
+                failure = self._hear(connection, batches, deadline) or failure
+        except BaseException:
+            for connection, _ in sent:
+                if not connection.is_idle:  # its answer would be taken for that of whatever is sent next
+                    connection.close()
+            raise
         return failure
+
+    def _hear(self, connection: Connection, batches: list[_Batch], deadline: Deadline) -> KafkaError | None:
+        if self._acks == 0:
+            for batch in batches:
+                self._delivered(batch, -1, -1)
+            return None
+        try:
+            answer: ProduceResponse = connection.receive(deadline.remaining_ms)
+        except KafkaError as error:
+            return self._retriable(error)
+        return self._take(batches, answer)
 
     def _retriable(self, error: KafkaError) -> KafkaError:
         if error.code.retriable or error.code == ErrorCode.BROKER_NOT_AVAILABLE:
