@@ -128,6 +128,32 @@ def test_topics_are_named_by_id_where_the_broker_can() -> None:
             assert cluster.of(ApiKey.FETCH)[0].topics[0].topic == ("t" if highest == 12 else "")
 
 
+def test_a_reader_does_not_take_the_answer_that_an_earlier_one_left() -> None:
+    with running() as cluster, Client(cluster.bootstrap) as client:
+        fill(cluster, [b"a"], [b"b"], [b"c"], [b"d"], [b"e"])
+        early = Consumer(client, {("t", 0): 2})
+        assert [record.value for record in early.poll(10_000)] == [b"c", b"d"]  # and it has asked for the rest
+        assert read_all(client, cluster) == [b"a", b"b", b"c", b"d", b"e"]
+        assert [record.value for record in early.poll(10_000)] == [b"e"]
+
+
+def test_a_reader_that_is_gone_leaves_no_connection_open() -> None:
+    with running() as cluster, Client(cluster.bootstrap) as client:
+        fill(cluster, [b"a"])
+        for _ in range(5):
+            assert read_all(client, cluster) == [b"a"]
+        assert len(client._connections) <= 2
+
+
+def test_what_came_beside_a_refusal_is_delivered_before_it_is_raised() -> None:
+    with running(partitions=2) as cluster, Client(cluster.bootstrap) as client:
+        fill(cluster, [b"a"], [b"b"])
+        consumer = Consumer(client, {("t", 0): 0, ("t", 1): 99})
+        assert [record.value for record in consumer.poll(10_000)] == [b"a", b"b"]
+        with pytest.raises(KafkaError, match="partition t-1 at offset 99"):
+            consumer.poll(10_000)
+
+
 def test_a_partition_that_nobody_leads_ends_the_wait() -> None:
     with running() as cluster, Client(cluster.bootstrap) as client:
         fill(cluster, [b"a"])

@@ -52,9 +52,14 @@ class Client:
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
             connection.close()
         self._connections.clear()
+
+    def close_channel(self, channel: str) -> None:
+        """Close the connections of one channel: whoever had it to itself is gone."""
+        for key in [key for key in list(self._connections) if key[2] == channel]:
+            self._connections.pop(key).close()
 
     # --- asking ---
 
@@ -91,7 +96,7 @@ class Client:
         return self._connect_any(channel, deadline)
 
     def _connect_any(self, channel: str, deadline: Deadline) -> Connection:
-        for connection in self._connections.values():
+        for connection in list(self._connections.values()):
             address = (connection.host, connection.port)
             if connection.is_open and connection.is_idle and not channel and address != self._avoided:
                 self._last_asked = address

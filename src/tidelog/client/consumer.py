@@ -7,8 +7,9 @@ while the records of the last one are decoded.
 from __future__ import annotations
 
 import select
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+import weakref
+from collections.abc import Iterator, Mapping
+from itertools import count, groupby
 from typing import Any, NamedTuple
 
 from tidelog.client.backoff import Deadline, error_of
@@ -22,7 +23,7 @@ from tidelog.wire.uuids import ZERO_UUID
 
 _BY_NAME = 12
 """The last version of Fetch that names topics by name; later ones use ids (KIP-516)."""
-_CHANNEL = "fetch"
+_numbers = count(1)
 
 
 class ConsumedRecord(NamedTuple):
@@ -89,8 +90,13 @@ class Consumer:
         self._rack = rack
         self._near: dict[TopicPartition, int] = {}
         """The replica that a leader sent us to (KIP-392)."""
+        self._channel = f"fetch {next(_numbers)}"
+        """Its own: an answer that one reader left behind must not be taken for another's."""
+        weakref.finalize(self, client.close_channel, self._channel)
         self._in_flight: dict[int, _InFlight] = {}
         self._failure: KafkaError | None = None
+        self._refusal: KafkaError | None = None
+        """Came beside records that had to be delivered first; raised by the next `fetch`."""
         self._patience = Deadline(client.timeout_ms)
         """Starts anew with every good answer: a consumer waits for ever for records, but not for a leader."""
         client.refresh({topic for topic, _ in positions})
@@ -136,6 +142,9 @@ class Consumer:
 
     def fetch(self, timeout_ms: int) -> list[Fetched]:
         """The next answers as they came, each only once; empty when none came in time."""
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            raise refusal
         deadline = Deadline(timeout_ms)
         while True:
             self._send()
@@ -143,9 +152,17 @@ class Consumer:
                 return []  # every partition is at its end
             # With a failure to see to, only what has arrived already is taken.
             answered = self._wait(deadline.remaining_ms if self._failure is None else 0)
-            answers = [fetched for leader in answered for fetched in self._receive(leader)]
+            answers: list[Fetched] = []
+            try:
+                for leader in answered:
+                    self._receive(leader, answers)
+                if answers:
+                    self._send()
+            except KafkaError as error:
+                if not answers:
+                    raise
+                self._refusal = error  # positions have moved: whoever goes on after it must not miss these
             if answers:
-                self._send()
                 return answers
             if self._failure is not None:
                 failure, self._failure = self._failure, None
@@ -171,7 +188,7 @@ class Consumer:
                 wanted.setdefault(leader, {})[where] = position
         for leader, asked in wanted.items():
             try:
-                connection = self._client.connect(leader, Deadline(self._client.timeout_ms), _CHANNEL)
+                connection = self._client.connect(leader, Deadline(self._client.timeout_ms), self._channel)
                 connection.send(*self._request(connection, asked), self._client.timeout_ms)
                 self._in_flight[leader] = _InFlight(connection, asked)
             except KafkaError as error:
@@ -209,7 +226,7 @@ class Consumer:
         ready, _, _ = select.select(list(by_socket), [], [], timeout_ms / 1000) if by_socket else ([], [], [])
         return [by_socket[number] for number in ready]
 
-    def _receive(self, leader: int) -> Iterable[Fetched]:
+    def _receive(self, leader: int, answers: list[Fetched]) -> None:
         connection, asked = self._in_flight.pop(leader)
         try:
             answer: FetchResponse = connection.receive(self._client.timeout_ms)
@@ -226,7 +243,7 @@ class Consumer:
                 if where in asked and self.positions.get(where) == asked[where]:
                     fetched = self._take(where, data, answer)
                     if fetched is not None:
-                        yield fetched
+                        answers.append(fetched)
 
     def _take(self, where: TopicPartition, data: Any, answer: FetchResponse) -> Fetched | None:
         if data.error_code:
