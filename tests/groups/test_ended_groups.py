@@ -26,7 +26,7 @@ class Stalled(Three):
     def __init__(self) -> None:
         super().__init__(seed=5)
         subscription = encode_versioned(ConsumerProtocolSubscription(topics=[TOPIC]), 2)
-        joining = JoinGroupRequest(
+        self.joining = joining = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=30_000,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
@@ -56,6 +56,18 @@ class Stalled(Three):
         assert connection is not None
         self.world.request(connection, api_key, version, body, self.answers.append)
         self.world.run_until(lambda: False, 50)
+
+    def read_anew(self) -> None:
+        """A new coordinator on the same node: the assignment is in the log, and nowhere else."""
+        coordinator = self.process(self.first).node.groups.coordinator
+        partition = self.shard.partition
+        self.shard.close()
+        coordinator.shards.clear()
+        coordinator.role_changed(partition)
+        self.shard = self.shard_of(self.first)
+        assert self.group.state is State.STABLE
+        assert self.world.run_until(lambda: bool(self.answers), 1_000)  # who waited is sent away
+        self.answers.clear()
 
     def shard_of(self, node_id: int) -> Shard:
         coordinator = self.process(node_id).node.groups.coordinator
@@ -110,15 +122,7 @@ def test_an_assignment_that_was_read_is_told_when_it_is_committed() -> None:
     """Seed 932074 of a hunt: a new coordinator told one that was lost with it, and its generation was there twice."""
     cluster = Stalled()
     member_id, generation = next(iter(cluster.group.members)), cluster.group.generation
-    coordinator = cluster.process(cluster.first).node.groups.coordinator
-    partition = cluster.shard.partition
-    cluster.shard.close()
-    coordinator.shards.clear()
-    coordinator.role_changed(partition)  # read anew: the assignment is in the log, and nowhere else
-    cluster.shard = cluster.shard_of(cluster.first)
-    assert cluster.group.state is State.STABLE
-    assert cluster.world.run_until(lambda: bool(cluster.answers), 1_000)  # who waited is sent away
-    cluster.answers.clear()
+    cluster.read_anew()
     asked = SyncGroupRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
     cluster.send(ApiKey.SYNC_GROUP, 5, asked)
     cluster.world.run_until(lambda: bool(cluster.answers), 500)
@@ -143,3 +147,24 @@ def test_a_generation_has_one_assignment_though_its_leader_sends_two() -> None:
     cluster.world.kill(cluster.first)
     again.assignments = []
     assert bytes(cluster.ask_group(ApiKey.SYNC_GROUP, 5, again, _code).assignment) == told
+
+
+def test_an_assignment_is_not_told_when_its_generation_is_over_by_the_time_it_is_committed() -> None:
+    """Whoever was waited for in vain meanwhile began to read what the next generation had given to another."""
+    cluster = Stalled()
+    member_id, generation = next(iter(cluster.group.members)), cluster.group.generation
+    cluster.read_anew()
+    asked = SyncGroupRequest(group_id=GROUP, generation_id=generation, member_id=member_id)
+    cluster.send(ApiKey.SYNC_GROUP, 5, asked)
+    assert not cluster.answers
+    late, cluster.answers = cluster.answers, []
+    joining = cluster.joining
+    joining.member_id = ""
+    cluster.send(ApiKey.JOIN_GROUP, 9, joining)
+    joining.member_id = cluster.answers[0].member_id
+    cluster.send(ApiKey.JOIN_GROUP, 9, joining)
+    assert cluster.world.run_until(lambda: cluster.group.generation == generation + 1, REBALANCE_TIMEOUT_MS + 500)
+    assert not late
+    cluster.world.network.heal()
+    assert cluster.world.run_until(lambda: bool(late), 1_000)
+    assert late[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID

@@ -41,17 +41,29 @@ def sync(state: GroupsState, group: ClassicGroup, request: Sync, reply: Reply) -
     group.pending_syncs.discard(member.member_id)
     if group.state is State.STABLE:
         rebalance.keep_alive(state, group, member)
-        response = rebalance.synced(group, member)
+
+        def committed(code: ErrorCode) -> None:
+            code = code or _code_by_now(group, request)
+            reply(rebalance.synced(group, member) if code is ErrorCode.NONE else SyncGroupResponse(error_code=code))
+
         # A new coordinator may have read an assignment that is not committed yet, and may be lost with it.
-        state.when_committed(
-            lambda code: reply(response if code is ErrorCode.NONE else SyncGroupResponse(error_code=code))
-        )
+        state.when_committed(committed)
         return
     member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier one of its own
     member.sync_reply = reply
     rebalance.keep_alive(state, group, member)
     if group.leader_id == member.member_id and group.assigned_generation != group.generation:
         _store(state, group, request.assignments)
+
+
+def _code_by_now(group: ClassicGroup, request: Sync) -> ErrorCode:
+    """Whether a member that had to wait is still one, and its generation not over."""
+    try:
+        group.check_member(request.member_id, request.instance_id)
+    except KafkaError as error:
+        return error.code
+    is_same = group.state is State.STABLE and group.generation == request.generation
+    return ErrorCode.NONE if is_same else ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def _store(state: GroupsState, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
