@@ -13,6 +13,7 @@ from tidelog.errors import ErrorCode, StorageError
 from tidelog.replica.fetcher import FIRST_DELAY_MS, Fetcher
 from tidelog.replica.partition import Partition, Role
 from tidelog.wire.api_table import ApiKey
+from tidelog.wire.batch import Record, build_batch
 from tidelog.wire.messages.fetch import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
 from tidelog.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -28,8 +29,8 @@ LAST_OFFSET_DELTA_AT = 23
 class Stream:
     """A follower with three records, and a leader that answers when the test says so."""
 
-    def __init__(self) -> None:
-        self.node = OneNode(1, 1, replication_events_enable="false")
+    def __init__(self, configs: dict[str, str] | None = None) -> None:
+        self.node = OneNode(1, 1, configs, replication_events_enable="false")
         for number in range(3):
             assert self.node.produce({0: self.node.batch(b"%d" % number)})[0].error_code == 0
         core = self.node.process(1).node
@@ -174,3 +175,15 @@ def test_a_broker_that_registered_again_says_so_of_every_partition() -> None:
     ((_, request, _),) = stream.asked
     assert (request.replica_state.replica_epoch, request.session_epoch) == (8, 0)
     assert [one.partitions[0].fetch_offset for one in request.topics] == [3]
+
+
+def test_a_disk_that_fails_while_an_answer_is_taken_ends_the_copying_of_it() -> None:
+    """The append went well and the flush that it made due could not begin: the rest of the answer must not ask on."""
+    stream = Stream(configs={"flush.messages": "1"})
+    core = stream.node.process(1).node
+    core.broker._fetchers[LEADER] = stream.fetcher
+    stream.node.world.hosts[1].disks[0].fail("open")
+    batch = build_batch([Record(3, stream.node.world.now_ms, None, b"3")], partition_leader_epoch=EPOCH)
+    stream.answer(records=memoryview(batch), high_watermark=4, log_start_offset=0)
+    assert stream.partition.role is Role.OFFLINE
+    assert not stream.asked

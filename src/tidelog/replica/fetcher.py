@@ -326,8 +326,9 @@ class Fetcher:
             self._take_back(copy)
 
     def _moved(self, copy: _Copy) -> None:
-        if copy.told != copy.position():
-            self._changed[(copy.partition.topic_id, copy.partition.index)] = None
+        key = (copy.partition.topic_id, copy.partition.index)
+        if copy.told != copy.position() and self._copies.get(key) is copy:  # its disk may have failed just now
+            self._changed[key] = None
 
     def _delay(self, copy: _Copy) -> None:
         """Leave a partition out for a moment; metadata that explains the refusal is usually on its way."""
