@@ -9,15 +9,17 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Tidelog
 from tests.support.processes import wait_until
+from tidelog.config import NodeConfig
 from tidelog.errors import ConfigError, DirectoryError, TidelogError
 from tidelog.quorum import snapshot
 from tidelog.runtime.cluster_plan import ClusterPlan, check_ports, check_settings, plan_cluster
-from tidelog.runtime.formatting import check_cluster, prepare_cluster
+from tidelog.runtime.formatting import check_cluster, format_node, prepare_cluster
 from tidelog.runtime.process_table import ProcessName, group_memory_bytes, name_process
 from tidelog.runtime.supervisor import Supervisor, node_statuses, read_state, stop_cluster
 from tidelog.verify.cluster import free_base_port
@@ -93,6 +95,32 @@ def test_every_node_of_a_cluster_is_formatted_alike(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(DirectoryError, match="node-2/data is not formatted although other nodes' directories are"):
         prepare_cluster(plan, configs)
+
+
+def test_a_first_start_that_was_interrupted_can_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    formatted: list[int] = []
+
+    def interrupted(config: NodeConfig, *arguments: Any) -> Any:
+        if formatted:
+            raise KeyboardInterrupt
+        formatted.append(config.node_id)
+        return format_node(config, *arguments)
+
+    plan = plan_cluster(str(tmp_path), 3, None, 20000)
+    configs = check_cluster(plan, {})
+    with monkeypatch.context() as patched:
+        patched.setattr("tidelog.runtime.formatting.format_node", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_cluster(plan, configs)
+    assert (tmp_path / "node-1/data/meta.properties").exists()
+    again = plan_cluster(str(tmp_path), 2, None, 20000)
+    prepare_cluster(again, check_cluster(again, {}))
+    assert [node.node_id for node in plan_cluster(str(tmp_path), None, None, None).nodes] == [1, 2]
+    metas = [path.read_text() for path in tmp_path.rglob("meta.properties")]
+    assert len({line for meta in metas for line in meta.splitlines() if line.startswith("cluster.id")}) == 1
+    assert len(metas) == 2
+    first, other = [snapshot.read(path.read_bytes()) for path in tmp_path.rglob("0*-0000000000.checkpoint")]
+    assert first.controls == other.controls
 
 
 def test_what_makes_it_one_cluster_cannot_be_set(tmp_path: Path, tidelog: Tidelog) -> None:
@@ -178,6 +206,37 @@ def test_one_that_does_not_stop_is_killed(plan: ClusterPlan) -> None:
     assert stop_cluster(state, 50) == [1, 2]
     assert not state.is_alive
     assert read_state(plan.directory) is None
+    supervisor.stop(0)
+
+
+def test_a_signal_in_the_middle_of_a_start_leaves_nobody_unknown(
+    plan: ClusterPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class StopAsked(Exception):
+        pass
+
+    def ask_to_stop(*_: object) -> None:
+        raise StopAsked
+
+    def name_in_time_for_a_signal(pid: int) -> ProcessName:
+        signal.raise_signal(signal.SIGTERM)  # the process runs, and nobody has written that down
+        return name_process(pid)
+
+    supervisor = Supervisor(plan)
+    monkeypatch.setattr("tidelog.runtime.supervisor.name_process", name_in_time_for_a_signal)
+    before = signal.signal(signal.SIGTERM, ask_to_stop)
+    try:
+        with pytest.raises(StopAsked):
+            supervisor.start(SLEEPER)
+        assert signal.getsignal(signal.SIGTERM) is ask_to_stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        children = list(supervisor._children.values())
+        known = [node.process.pid for node in supervisor.state.nodes]
+        for child in children:
+            child.kill()
+    assert known == [child.pid for child in children]
+    assert len(known) == 1
     supervisor.stop(0)
 
 

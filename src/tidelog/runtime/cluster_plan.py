@@ -19,6 +19,8 @@ from tidelog.errors import ConfigError, DirectoryError, TidelogError
 HOST = "127.0.0.1"
 FIRST_CONTROLLER_ID = 101
 """Ids of separate controller processes start here, clear of the brokers' 1, 2, …"""
+UNFINISHED = "unfinished"
+"""A file that is there while a first start writes the nodes' files: what there is of them then is no cluster yet."""
 _CONTROLLER_PORT_DISTANCE = 10_000
 _OWNED_SETTINGS = (
     "node.id",
@@ -121,7 +123,7 @@ def plan_cluster(directory: str, nodes: int | None, controllers: int | None, por
     None means: as it was, or one node, no separate controllers, port 9092.
     """
     directory = os.path.abspath(directory)
-    found = _read_plans(directory)
+    found = [] if os.path.exists(os.path.join(directory, UNFINISHED)) else _read_plans(directory)
     brokers = [plan for plan in found if "broker" in plan.roles]
     separate = len(found) - len(brokers)
     if not found:
@@ -167,10 +169,10 @@ def _plan_new(directory: str, nodes: int, controllers: int, port: int) -> Cluste
 def _read_plans(directory: str) -> list[NodePlan]:
     """The plans of the nodes a directory holds, from their properties files."""
     plans = []
-    names = os.listdir(directory) if os.path.isdir(directory) else []
-    for name in names:
-        path = os.path.join(directory, name, "server.properties")
-        if not re.fullmatch(r"node-\d+", name) or not os.path.exists(path):
+    for node_directory in node_directories(directory):
+        name = os.path.basename(node_directory)
+        path = os.path.join(node_directory, "server.properties")
+        if not os.path.exists(path):
             continue
         with open(path, encoding="utf-8") as file:
             properties = parse_properties(file.read())
@@ -189,6 +191,12 @@ def _read_plans(directory: str) -> list[NodePlan]:
             )
         )
     return sorted(plans, key=lambda plan: plan.node_id)
+
+
+def node_directories(directory: str) -> list[str]:
+    """Where the nodes of a cluster are, or may have been."""
+    names = os.listdir(directory) if os.path.isdir(directory) else []
+    return [os.path.join(directory, name) for name in names if re.fullmatch(r"node-\d+", name)]
 
 
 def check_settings(settings: Mapping[str, str]) -> None:

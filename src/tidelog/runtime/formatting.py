@@ -13,11 +13,12 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.config import NodeConfig, format_properties
 from tidelog.errors import ConfigError, DirectoryError
-from tidelog.runtime.cluster_plan import HOST, ClusterPlan
+from tidelog.runtime.cluster_plan import HOST, UNFINISHED, ClusterPlan, node_directories
 from tidelog.wire.uuids import to_text
 
 if TYPE_CHECKING:
@@ -129,9 +130,14 @@ def prepare_cluster(
 
     `peer_addresses` is what each node is given as peer.address.overrides.
     """
+    unfinished = os.path.join(plan.directory, UNFINISHED)
+    if os.path.exists(unfinished):
+        _forget_unfinished(plan.directory)
     missing = [node.data_directory for node in plan.nodes if not is_formatted(node.data_directory)]
     if missing and len(missing) < len(plan.nodes):
         raise DirectoryError(f"{missing[0]} is not formatted although other nodes' directories are")
+    if missing:
+        _write_durably(unfinished, b"")
     for node, config in zip(plan.nodes, configs, strict=True):
         os.makedirs(node.data_directory, exist_ok=True)
         properties = dict(config.given)
@@ -140,6 +146,16 @@ def prepare_cluster(
         _write_durably(node.properties_path, format_properties(properties).encode())
     if missing:
         _format_cluster(plan, configs)
+        os.unlink(unfinished)
+        _flush_directory(plan.directory)  # before a node runs: what it keeps must never be taken for unfinished
+
+
+def _forget_unfinished(directory: str) -> None:
+    """What a first start wrote before it was interrupted: no node has run on it, and it has no shape yet."""
+    for path in node_directories(directory):
+        for name in ("server.properties", os.path.join("data", META_PROPERTIES)):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(path, name))
 
 
 def _format_cluster(plan: ClusterPlan, configs: list[NodeConfig]) -> None:
@@ -163,6 +179,10 @@ def _write_durably(path: str, content: bytes) -> None:
     os.makedirs(directory, exist_ok=True)
     write_whole(path + ".tmp", content, flush=True)
     os.replace(path + ".tmp", path)
+    _flush_directory(directory)
+
+
+def _flush_directory(directory: str) -> None:
     entries = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(entries)

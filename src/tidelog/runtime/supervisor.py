@@ -16,8 +16,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tidelog.errors import DirectoryError
@@ -211,6 +212,25 @@ def listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Keep signals back while a process is started and not written down yet: nobody would ever stop it."""
+    came: list[int] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        handlers = {number: handler for number, handler in known.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
 class Supervisor:
     """Starts the processes of a plan and looks after them until `stop`, or until `leave` lets them go on alone."""
 
@@ -239,29 +259,31 @@ class Supervisor:
 
     def start_links(self) -> dict[int, str]:
         """Start the process between the nodes; what each node's peer.address.overrides must be comes back."""
-        self._links = open_links(self.plan, os.path.join(self.plan.directory, STATE_FILE))
-        self.state = self.state._replace(links=self._links.record)
-        self.state.save()
+        with _signals_wait():
+            self._links = open_links(self.plan, os.path.join(self.plan.directory, STATE_FILE))
+            self.state = self.state._replace(links=self._links.record)
+            self.state.save()
         return self._links.overrides
 
     def start(self, command: Sequence[str] = NODE_COMMAND) -> None:
         """Start every node that the plan names; the properties files are there already."""
         self.state.save()
         for node in self.plan.nodes:
-            child = start_node(node.properties_path, node.log_path, command)
-            self._children[node.node_id] = child
-            self.state.nodes.append(
-                NodeRecord(
-                    node.node_id,
-                    node.roles,
-                    node.port,
-                    node.controller_port,
-                    node.directory,
-                    name_process(child.pid),
-                    int(time.time() * 1000),
+            with _signals_wait():
+                child = start_node(node.properties_path, node.log_path, command)
+                self._children[node.node_id] = child
+                self.state.nodes.append(
+                    NodeRecord(
+                        node.node_id,
+                        node.roles,
+                        node.port,
+                        node.controller_port,
+                        node.directory,
+                        name_process(child.pid),
+                        int(time.time() * 1000),
+                    )
                 )
-            )
-            self.state.save()
+                self.state.save()
 
     def ended(self) -> list[tuple[NodeRecord, str]]:
         """Nodes that are no more, each with how it ended."""
