@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.node.support import TOPIC, OneNode
+from tests.node.test_directories import TwoDirectories
 from tidelog.effects import Effect, Tell
 from tidelog.errors import ErrorCode, StorageError
 from tidelog.replica.fetcher import FIRST_DELAY_MS, Fetcher
@@ -29,13 +30,13 @@ LAST_OFFSET_DELTA_AT = 23
 class Stream:
     """A follower with three records, and a leader that answers when the test says so."""
 
-    def __init__(self, configs: dict[str, str] | None = None) -> None:
-        self.node = OneNode(1, 1, configs, replication_events_enable="false")
+    def __init__(self, node: OneNode | None = None, index: int = 0) -> None:
+        self.node = OneNode(1, 1, replication_events_enable="false") if node is None else node
         for number in range(3):
-            assert self.node.produce({0: self.node.batch(b"%d" % number)})[0].error_code == 0
+            assert self.node.produce({index: self.node.batch(b"%d" % number)})[index].error_code == 0
         core = self.node.process(1).node
         self.outbox = core.outbox
-        self.partition: Partition = core.replicas.partitions[TOPIC, 0]
+        self.partition: Partition = core.replicas.partitions[TOPIC, index]
         self.asked: list[tuple[int, Any, Callable[[Any, str | None], None]]] = []
         self.outbox.send = self._send  # type: ignore[method-assign, assignment]
         self.effects: list[Effect] = []
@@ -55,7 +56,7 @@ class Stream:
     def answer(self, **data: Any) -> None:
         """To the newest fetch."""
         _, _, then = self.asked.pop()
-        part = PartitionData(partition_index=0, **data)
+        part = PartitionData(partition_index=self.partition.index, **data)
         topic = FetchableTopicResponse(topic_id=self.partition.topic_id, partitions=[part])
         then(FetchResponse(session_id=5, responses=[topic]), None)
         self.end_step()
@@ -179,11 +180,18 @@ def test_a_broker_that_registered_again_says_so_of_every_partition() -> None:
 
 def test_a_disk_that_fails_while_an_answer_is_taken_ends_the_copying_of_it() -> None:
     """The append went well and the flush that it made due could not begin: the rest of the answer must not ask on."""
-    stream = Stream(configs={"flush.messages": "1"})
-    core = stream.node.process(1).node
+    node = TwoDirectories({"flush.messages": "1"})
+    failing, well = min(node.held_by(node.second)), min(node.held_by(node.world.hosts[1].disks[0]))
+    stream = Stream(node, failing)
+    core = node.process(1).node
     core.broker._fetchers[LEADER] = stream.fetcher
-    stream.node.world.hosts[1].disks[0].fail("open")
-    batch = build_batch([Record(3, stream.node.world.now_ms, None, b"3")], partition_leader_epoch=EPOCH)
+    other = core.replicas.partitions[TOPIC, well]
+    other.become_follower(LEADER, EPOCH)
+    stream.fetcher.add(other)
+    node.second.fail("open")
+    batch = build_batch([Record(3, node.world.now_ms, None, b"3")], partition_leader_epoch=EPOCH)
+    stream.asked = stream.asked[:1]
     stream.answer(records=memoryview(batch), high_watermark=4, log_start_offset=0)
     assert stream.partition.role is Role.OFFLINE
-    assert not stream.asked
+    ((_, request, _),) = stream.asked
+    assert [one.partition for topic in request.topics for one in topic.partitions] == [well]
