@@ -375,6 +375,14 @@ class LogFiles:
             unflushed = self._segments.starting_with(self.recovery_point)
         return self._flushes.begin(unflushed, self.log_end_offset)
 
+    def end_when_cut_at(self, offset: int) -> int:
+        """Where the log would end if it were cut at an offset, with the whole batch that holds it; 0 when all goes."""
+        index = self._segments.index_for(offset)
+        if index < 0:
+            return 0
+        found = self._segments[index].locate(offset)
+        return offset if found is None else min(offset, found[1].base_offset)
+
     def lower_recovery_point(self, offset: int) -> None:
         """Call nothing from an offset on flushed any more: it is about to be cut."""
         self._flushes.cut(offset)

@@ -101,7 +101,7 @@ def _truncate(replicas: Replicas, partition: Partition, offset: int, reason: str
                 reason=reason,
             )
 
-    _cut(replicas, partition, offset, cut, then)
+    _cut(replicas, partition, log.end_when_cut_at(offset), cut, then)
 
 
 def _cut(
