@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.transactions.cluster import ID, TOPIC, Three
 from tests.transactions.requests import V2
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
+from tidelog.node.transaction_verification import Asker, Support
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.batch import Record, build_batch
+from tidelog.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -77,3 +80,26 @@ def test_a_node_that_asks_itself_is_not_left_without_an_answer() -> None:
     cluster.pass_ms(node.config.request_timeout_ms + 1_000)
     assert node.replicas.partitions[TOPIC, 0].log.log_end_offset == 1
     assert heard == ["no answer in time"]
+
+
+def test_a_topic_that_the_coordinator_does_not_know_yet_fails_no_other_partition() -> None:
+    """Asked for together, none is added: the others are to be tried again, and their batches do not fail."""
+    cluster = Three(seed=21)
+    producer = cluster.init()
+    first = cluster.coordinator()
+    far = next(one for one in cluster.node_ids if one != first)
+    fresh = CreatableTopic(name="fresh", num_partitions=-1, replication_factor=-1)
+    fresh.assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[far])]
+    assert cluster.ask(first, ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[fresh])).topics[0].error_code == 0
+    cluster.pass_ms(500)
+    known = cluster.process(first).node.group_topics
+    known.partitions_of = lambda name: 0 if name == "fresh" else 3  # type: ignore[method-assign]
+    node = cluster.process(far).node
+    heard: dict[str, KafkaError | None] = {}
+    asker = Asker(ID, producer.producer_id, producer.epoch, Support.ADDS)
+    for topic, index in (("fresh", 0), (TOPIC, far - 1)):
+        partition = node.replicas.partitions[topic, index]
+        node.verification.ask(partition, asker, partial(heard.__setitem__, topic), lambda: None)
+    assert cluster.world.run_until(lambda: len(heard) == 2, 5_000)
+    codes = {topic: complaint and complaint.code for topic, complaint in heard.items()}
+    assert codes == {"fresh": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TOPIC: ErrorCode.NOT_ENOUGH_REPLICAS}

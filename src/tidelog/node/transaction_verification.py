@@ -43,6 +43,7 @@ _UNVERIFIED = dict.fromkeys(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
     ),
     ErrorCode.NOT_ENOUGH_REPLICAS,
 )
