@@ -12,6 +12,7 @@ import pytest
 
 from tidelog.effects import Flush
 from tidelog.runtime import flusher as flusher_module
+from tidelog.runtime.descriptors import Descriptors
 from tidelog.runtime.files import DirectoryStorage
 from tidelog.runtime.flusher import Flusher
 
@@ -144,6 +145,18 @@ def test_a_flush_follows_what_is_renamed_or_deleted_before_its_turn(
     gate.opened.set()
     assert outcome.wait_for(2) == [(1, None), (2, None)]
     assert storage.read_file("t-0.deleted/checkpoint") == b"1"
+
+
+def test_a_file_that_was_flushed_is_let_go_by_the_loop_and_not_by_the_thread(tmp_path: Path, outcome: Outcome) -> None:
+    descriptors = Descriptors(10)
+    storage = DirectoryStorage(str(tmp_path), descriptors)
+    file = storage.open("a", create=True)
+    outcome.flusher.submit(Flush(1, storage, files=[file]))
+    assert outcome.wait_for(1) == [(1, None)]
+    storage.delete("a")
+    del file
+    # Nobody has it any more: its descriptor, and with it its space on the disk, must not wait for the next flush.
+    assert len(descriptors) == 0
 
 
 def test_two_storages_do_not_wait_for_each_other(tmp_path: Path, outcome: Outcome, gate: Gate) -> None:

@@ -83,7 +83,8 @@ class _Job:
         return place
 
     def close(self) -> None:
-        for file in self._pinned:
+        pinned, self._pinned = self._pinned, []  # the thread still knows this job: files must not be let go over there
+        for file in pinned:
             file.unpin()
         for place in self.directories.values():
             os.close(place.fd)
