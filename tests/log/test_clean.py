@@ -207,6 +207,24 @@ def test_where_epochs_began_is_known_to_whoever_copies_or_recovers_the_log() -> 
     assert open_compacted(disk, clean=False).epochs == began
 
 
+def test_a_log_that_begins_earlier_again_knows_an_epoch_of_which_nothing_is_left_there() -> None:
+    """Its head lies before the start. Forgotten, an older epoch would end too late, and who has more of it keeps it."""
+    disk = SimulatedDisk()
+    log = open_compacted(disk)
+    for epoch, key in ((1, b"a"), (2, b"b"), (2, b"c"), (3, b"c"), (3, b"d")):
+        append(log, keyed((key, b"%d" % epoch)), epoch=epoch)
+    log.roll(NOW)
+    clean(log)
+    assert [one.base_offset for one in batches_in(log)] == [0, 1, 3, 4]
+    append(log, keyed((b"e", b"3")), epoch=3)
+    log.raise_log_start(4)
+    assert log.epochs == [(3, 4)]
+    disk.kill()
+    again = open_compacted(disk, clean=False, recovery_point=6, start=2)
+    assert again.epochs == [(2, 2), (3, 3)]
+    assert again.end_offset_for_epoch(1) == (1, 2)
+
+
 def test_the_head_of_an_epoch_holds_no_marker_back() -> None:
     log = open_compacted(SimulatedDisk(), delete_retention_ms=DAY_MS)
     _transaction(log, 1, 0, (b"a", b"1"))

@@ -220,7 +220,8 @@ class _Opening:
 
     def _with_forgotten_epochs(self, history: EpochHistory, start_offset: int, end_offset: int) -> EpochHistory:
         """The history of the whole log, which may begin before it: an unclean stop forgets that records were deleted,
-        when where the log begins was not written down yet and the history without them was.
+        when where the log begins was not written down yet and the history without them was. It may begin before the
+        log: of an epoch in force at its start perhaps only the head is left, somewhere before it.
         """
         known_from = history.entries[0][1] if len(history) else end_offset
         if known_from <= start_offset:
@@ -233,8 +234,8 @@ class _Opening:
                 for _, header in segment.headers_from(0, scan.WALK_BYTES):
                     if header.base_offset >= known_from:
                         break
-                    if header.next_offset > start_offset and header.partition_leader_epoch > whole.latest:
-                        whole.assign(header.partition_leader_epoch, max(header.base_offset, start_offset))
+                    if header.partition_leader_epoch > whole.latest:
+                        whole.assign(header.partition_leader_epoch, header.base_offset)
             except CorruptionError:
                 return history  # whoever reads there will find out
         for epoch, offset in history.entries:
