@@ -172,3 +172,13 @@ def test_a_directory_that_cannot_even_be_asked_to_flush_fails_alone() -> None:
     assert {index for index, one in answers.items() if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR} == lost
     assert {index for index, one in answers.items() if one.error_code == 0} == {0, 1, 2, 3} - lost
     assert node.process(1).alive
+
+
+def test_a_directory_that_fails_when_a_topic_is_made_fails_alone() -> None:
+    """Where a new replica goes is asked of every directory, and the whole node gave up."""
+    node = TwoDirectories()
+    node.second.fail("list")
+    assert node.create("another", 2).error_code == 0
+    assert node.world.run_until(lambda: not node.process(1).node.replicas.directories[1].online)
+    assert node.process(1).alive
+    assert node.produce({0: node.batch(b"a")}, topic="another")[0].error_code == 0

@@ -179,14 +179,18 @@ class Replicas:
 
     def _directory_for(self, key: TopicPartition, topic_id: bytes, directory_id: bytes) -> LogDirectory | None:
         """Where the replica is, else where the controller wants it, else the emptiest directory."""
-        online = [one for one in self.directories if one.online]
         name = names.directory_name(*key)
-        for directory in online:
-            if directory.storage.exists(name) and partition_metadata.read(directory.storage, name) in (topic_id, None):
-                return directory
+        for directory in [one for one in self.directories if one.online]:
+            storage = directory.storage
+            try:
+                if storage.exists(name) and partition_metadata.read(storage, name) in (topic_id, None):
+                    return directory
+            except StorageError as error:
+                self.storage_failed(storage, error)
         for directory in self.directories:
             if directory.directory_id == directory_id and directory_id != ZERO_UUID:
                 return directory if directory.online else None
+        online = [one for one in self.directories if one.online]
         held = {one.directory_id: 0 for one in online}
         for partition in self.partitions.values():
             if partition.directory_id in held:
