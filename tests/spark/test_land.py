@@ -160,6 +160,27 @@ def test_a_table_without_its_checkpoint_and_a_checkpoint_without_its_table_are_r
         land_once(spark, node, tmp_path / "other", topics=topic)
 
 
+@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+def test_an_older_copy_of_the_checkpoint_or_of_the_table_is_refused(
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, table_format: str
+) -> None:
+    """The next batch of an old checkpoint has a number that the table knows: its records would be left out."""
+    topic, path, before = make_topic(), tmp_path / "lake", tmp_path / "before"
+    write(node, topic, b"1")
+    land_once(spark, node, path, topics=topic, format=table_format)
+    shutil.copytree(path, before)
+    write(node, topic, b"2")
+    land_once(spark, node, path, topics=topic, format=table_format)
+    for part in ("_state", "records"):
+        shutil.copytree(path, tmp_path / part)
+        shutil.rmtree(tmp_path / part / part)
+        shutil.copytree(before / part, tmp_path / part / part)
+    with pytest.raises(PipelineError, match=r"is an older copy: it knows of batch 0, and .*records has batch 1"):
+        land_once(spark, node, tmp_path / "_state", topics=topic, format=table_format)
+    with pytest.raises(PipelineError, match=r"up to batch 1, but .*records has none after batch 0: they would be left"):
+        land_once(spark, node, tmp_path / "records", topics=topic, format=table_format)
+
+
 def test_a_schema_that_changed_is_refused_and_the_old_one_goes_on(
     spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ Spark's own file sink, which keeps the same promise with a list of its files tha
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,45 @@ def lake_at(spark: SparkSession, path: str) -> Lake:
         if exists(spark, f"{path.rstrip('/')}/records/{marker}"):
             return Lake(path, table_format)
     raise PipelineError(f"there is no table {path.rstrip('/')}/records: nothing was landed there")
+
+
+def landed_batch(spark: SparkSession, lake: Lake, table: str, application: str) -> int:
+    """The number of the last batch that a table has of a stream; -1 for none. Parquet knows of one stream only."""
+    if lake.table_format == PARQUET:
+        return last_number(spark, f"{table}/_spark_metadata")
+    if lake.read(spark, table) is None:  # which also brings what Delta knows of a table up to date
+        return -1
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table)
+    found = log.unsafeVolatileSnapshot().transactions().get(application)
+    return int(found.get()) if found.isDefined() else -1
+
+
+def application_of(stream_id: str) -> str:
+    """Under which name a stream's batches are in a Delta table."""
+    return f"tidelog-land-{stream_id}"
+
+
+def stream_id_in(spark: SparkSession, checkpoint: str) -> str | None:
+    """Whose checkpoint it is; None where there is none."""
+    file_system, where = _place(spark, f"{checkpoint}/metadata")
+    if not file_system.exists(where):
+        return None
+    jvm: Any = spark._jvm
+    stream = file_system.open(where)
+    try:
+        return str(json.loads(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))["id"])
+    finally:
+        stream.close()
+
+
+def last_number(spark: SparkSession, path: str) -> int:
+    """The greatest number that a file of a folder of Spark's is named by; -1 for none, or for no folder."""
+    file_system, where = _place(spark, path)
+    if not file_system.exists(where):
+        return -1
+    names = [str(each.getPath().getName()).removesuffix(".compact") for each in file_system.listStatus(where)]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def append_once(rows: DataFrame, table: str, application: str, batch_id: int, *, may_grow: bool) -> None:
@@ -136,12 +176,6 @@ def exists(spark: SparkSession, path: str) -> bool:
     """Whether a path is there, on whatever file system it names."""
     file_system, where = _place(spark, path)
     return bool(file_system.exists(where))
-
-
-def has_files(spark: SparkSession, path: str) -> bool:
-    """Whether a folder is there and not empty."""
-    file_system, where = _place(spark, path)
-    return bool(file_system.exists(where)) and len(file_system.listStatus(where)) > 0
 
 
 def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:

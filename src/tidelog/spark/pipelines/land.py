@@ -119,21 +119,49 @@ class _Job:
     def _check_state(self) -> None:
         """Table and checkpoint belong together, and the columns must fit what is there."""
         table = self.lake.read(self._spark, self.lake.records)
-        if not lake.exists(self._spark, f"{self._checkpoint}/metadata"):
-            if table is not None:
-                raise PipelineError(
-                    f"{self.lake.records} has records but there is no checkpoint in {self._checkpoint}: everything "
-                    "would be landed a second time; name the old --checkpoint, or another --path"
-                )
-        elif table is None and lake.has_files(self._spark, f"{self._checkpoint}/commits"):
+        stream_id = lake.stream_id_in(self._spark, self._checkpoint)
+        if stream_id is not None:
+            self._check_batches(self.lake.records, self._checkpoint, stream_id)
+            if self._values.is_parsed:
+                self._check_quarantine(stream_id)
+        elif table is not None:
             raise PipelineError(
-                f"{self._checkpoint} says that records were landed but {self.lake.records} is gone: they would be left "
-                "out; bring the table back, or remove the checkpoint to land everything anew"
+                f"{self.lake.records} has records but there is no checkpoint in {self._checkpoint}: everything "
+                "would be landed a second time; name the old --checkpoint, or another --path"
             )
         if table is not None:
             rows = values.accepted(self._shaped(streaming=False), self._values, keep_value=self._options.keep_value)
             for column in lake.check_schema(table.schema, rows.schema):
                 self._progress.say(f"the table gets a new column: {column}")
+
+    def _check_batches(self, table: str, checkpoint: str, stream_id: str, *, has_all: bool = True) -> None:
+        """What is landed lies between the last batch that is done and the last that was planned."""
+        spark = self._spark
+        landed = lake.landed_batch(spark, self.lake, table, lake.application_of(stream_id))
+        done, planned = (lake.last_number(spark, f"{checkpoint}/{name}") for name in ("commits", "offsets"))
+        if landed < done and has_all:
+            what = "is gone" if landed < 0 else f"has none after batch {landed}"
+            raise PipelineError(
+                f"{checkpoint} says that records were landed, up to batch {done}, but {table} {what}: they would be "
+                "left out; bring the table back, or remove the checkpoint to land everything anew"
+            )
+        if landed > planned:
+            raise PipelineError(
+                f"{checkpoint} is an older copy: it knows of batch {planned}, and {table} has batch {landed}: new "
+                "records would go by the numbers of old batches and be left out; bring back the table's own checkpoint, "
+                "or name another --path"
+            )
+
+    def _check_quarantine(self, stream_id: str) -> None:
+        """Of Delta it has only the batches with something for it; of Parquet it is a stream of its own."""
+        if self.lake.table_format == lake.DELTA:
+            self._check_batches(self.lake.quarantine, self._checkpoint, stream_id, has_all=False)
+        else:
+            self._check_batches(self.lake.quarantine, self._quarantine_checkpoint, stream_id)
+
+    @property
+    def _quarantine_checkpoint(self) -> str:
+        return f"{self._checkpoint}-quarantine"
 
     # --- reading ---
 
@@ -180,7 +208,7 @@ class _Job:
         return self._queries
 
     def _start(self, rows: DataFrame, name: str, into: Callable[[Any], Any]) -> StreamingQuery:
-        place = self._checkpoint if name == "records" else f"{self._checkpoint}-{name}"
+        place = self._checkpoint if name == "records" else self._quarantine_checkpoint
         writer = into(rows.writeStream.queryName(f"land {name}")).option("checkpointLocation", place)
         every = f"{int(self._options.every * 1000)} milliseconds"
         triggered = writer.trigger(availableNow=True) if self._options.once else writer.trigger(processingTime=every)
@@ -191,7 +219,7 @@ class _Job:
         """One batch into Delta. The stream's id is in the checkpoint: it lives exactly as long as the batch numbers."""
         stream_id = shaped.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         assert stream_id, "without the stream's id Delta could not tell its batches from those of another"
-        application = f"tidelog-land-{stream_id}"
+        application = lake.application_of(stream_id)
         rows = values.accepted(shaped, self._values, keep_value=self._options.keep_value)
         if not self._values.is_parsed:
             lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)
