@@ -148,7 +148,7 @@ class _Job:
         if landed > planned:
             raise PipelineError(
                 f"{checkpoint} is an older copy: it knows of batch {planned}, and {table} has batch {landed}: new "
-                "records would go by the numbers of old batches and be left out; bring back the table's own checkpoint, "
+                "records would go by the numbers of old batches and be left out; bring back the table's checkpoint, "
                 "or name another --path"
             )
 
