@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.scripted import Client, Running, running
+from tidelog.config import NodeConfig
 from tidelog.errors import DirectoryError
 from tidelog.runtime.files import DirectoryStorage
+from tidelog.runtime.process import _peer_settings
 from tidelog.runtime.resolver import told_host
 
 PROGRAM = """
@@ -99,6 +101,14 @@ def test_other_nodes_are_told_a_host_that_they_can_reach(tmp_path: Path) -> None
         assert told == {"ANYWHERE": (told_host(""), node.ports["ANYWHERE"]), "NAMED": ("outside", 99)}
         assert [entry.name for entry in node.node.config.advertised_addresses] == ["PLAINTEXT"]
     assert told_host("::") == told_host("0.0.0.0") == told_host("") not in ("", "::", "0.0.0.0")
+
+
+def test_answers_of_other_nodes_are_not_bounded_like_requests_of_clients() -> None:
+    """A follower that was away for long would be sent more than it takes, and never come back."""
+    small = NodeConfig(node_id=1, log_dirs=("d",), socket_request_max_bytes=100_000)
+    assert _peer_settings(small).max_answer_bytes > small.replica_fetch_response_max_bytes + 100_000_000
+    large = small.replace(socket_request_max_bytes=500_000_000)
+    assert _peer_settings(large).max_answer_bytes >= 500_000_000 + large.replica_fetch_response_max_bytes
 
 
 def test_a_second_signal_ends_it_on_the_spot(tmp_path: Path) -> None:

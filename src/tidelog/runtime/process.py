@@ -31,6 +31,8 @@ from tidelog.runtime.resolver import told_host
 from tidelog.runtime.server import Limits, Server
 from tidelog.storage import Storage
 
+LARGEST_BATCH_BYTES = 104_857_600
+"""A leader has taken no larger one, unless its socket.request.max.bytes was raised."""
 NodeFactory = Callable[[NodeConfig, Sequence[Storage], int, int], NodeDoor]
 """Makes a node of its settings (with the ports it really has), its directories, a seed and the time."""
 SHARE_OF_DESCRIPTORS_FOR_FILES = 2
@@ -133,7 +135,9 @@ def _listen(config: NodeConfig, server: Server, log: EventLog) -> NodeConfig:
 def _peer_settings(config: NodeConfig) -> PeerSettings:
     return PeerSettings(
         client_id=f"tidelog-node-{config.node_id}",
-        max_answer_bytes=config.socket_request_max_bytes,
+        # What is fetched at once, and one batch more: a bound on requests, which may be small, is none on answers.
+        max_answer_bytes=max(LARGEST_BATCH_BYTES, config.socket_request_max_bytes)
+        + config.replica_fetch_response_max_bytes,
         max_idle_ms=config.connections_max_idle_ms,
         address_overrides=config.peer_addresses,
     )
