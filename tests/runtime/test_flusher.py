@@ -7,13 +7,14 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidelog.effects import Flush
 from tidelog.runtime import flusher as flusher_module
 from tidelog.runtime.descriptors import Descriptors
-from tidelog.runtime.files import DirectoryStorage
+from tidelog.runtime.files import DirectoryStorage, write_whole
 from tidelog.runtime.flusher import Flusher
 
 
@@ -127,6 +128,28 @@ def test_a_merged_replacement_that_fails_fails_all_who_asked_for_it(
     assert done[0] == (1, None)
     assert all(error is not None and "No space left" in error for _, error in done[1:])
     assert storage.list("") == ["a.log"]
+
+
+def test_a_replacement_left_to_a_later_flush_that_fails_before_it_is_not_called_done(
+    tmp_path: Path, outcome: Outcome, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = DirectoryStorage(str(tmp_path))
+    file = storage.open("a.log", create=True)
+    outcome.flusher.submit(Flush(1, storage, [file]))
+    assert gate.entered.acquire(timeout=60)
+
+    def refuse_first(path: str, *arguments: Any, **options: Any) -> None:
+        if path.startswith("first"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_whole(path, *arguments, **options)
+
+    monkeypatch.setattr(flusher_module, "write_whole", refuse_first)
+    outcome.flusher.submit(Flush(2, storage, [], [("second", b"2")]))
+    outcome.flusher.submit(Flush(3, storage, [], [("first", b"3"), ("second", b"3")]))
+    gate.opened.set()
+    errors = dict(outcome.wait_for(3))
+    assert errors[3] is not None
+    assert errors[2] is not None or storage.read_file("second") == b"2"
 
 
 def test_a_flush_follows_what_is_renamed_or_deleted_before_its_turn(

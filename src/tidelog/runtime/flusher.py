@@ -114,8 +114,10 @@ def _carry_out(jobs: list[_Job]) -> None:
             if job.error is None and last[place.identity, name] is job:
                 attempt(job, (place.identity, name), f"{place.path}/{name}", partial(_replace, place.fd, name, data))
     for job in jobs:
-        for place, name, _ in job.replacements:
-            job.error = job.error or outcomes.get((place.identity, name))
+        for place, name, _ in job.replacements if job.error is None else ():
+            # One that failed before it came to this name has not written it for the others either.
+            chosen = last[place.identity, name]
+            job.error = outcomes.get((place.identity, name), chosen.error) or job.error
         for place in job.directories.values():
             if job.error is None:
                 attempt(job, place.identity, place.path, partial(os.fsync, place.fd))
