@@ -10,6 +10,7 @@ from tests.groups.support import GROUP, ConsumerMember, GroupNode, beat_until_se
 from tests.node.support import TOPIC
 from tidelog.errors import ErrorCode
 from tidelog.groups.consumer.group import ConsumerGroup, State
+from tidelog.groups.consumer.member import MemberState
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -232,6 +233,22 @@ def test_a_static_member_keeps_its_place_while_it_is_away(node: GroupNode) -> No
     assert returned.partitions == place
     assert group_of(node).epoch == epoch, "no rebalance"
     assert second.code(member_epoch=epoch) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_keeps_its_place_though_it_had_something_to_give_up_when_it_went(node: GroupNode) -> None:
+    """What was taken from it is given up with that: its rebalance timeout counts no more, its session does."""
+    first = ConsumerMember(node, "first", instance_id="one")
+    for _ in range(2):
+        first.beat(rebalance_timeout_ms=3_000)
+    ConsumerMember(node, "second").beat()
+    node.pass_ms(1_000)
+    first.beat(rebalance_timeout_ms=3_000)
+    assert group_of(node).members["first"].state is MemberState.UNREVOKED_PARTITIONS
+    assert first.leave(-2) is ErrorCode.NONE
+    node.pass_ms(8_000)
+    assert "first" in group_of(node).members
+    node.pass_ms(4_000)
+    assert "first" not in group_of(node).members
 
 
 def test_a_member_that_was_away_too_long_begins_again(node: GroupNode) -> None:

@@ -51,9 +51,9 @@ def _session_due(state: GroupsState, group: ConsumerGroup, member_id: str) -> No
 
 
 def watch_revocation(state: GroupsState, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """A member has its rebalance timeout to give up what was taken from it."""
+    """A member has its rebalance timeout to give up what was taken from it; one that is away has given it up."""
     member_id, epoch = member.member_id, member.epoch
-    if member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if member.state is not MemberState.UNREVOKED_PARTITIONS or epoch == LEAVE_STATIC_EPOCH:
         timer = group.rebalance_timers.pop(member_id, None)
         if timer is not None:
             timer.cancel()
@@ -129,5 +129,4 @@ def after_load(state: GroupsState, group: ConsumerGroup) -> None:
     """Members have a session's time to find this coordinator."""
     for member in group.members.values():
         keep_alive(state, group, member)
-        if member.epoch != LEAVE_STATIC_EPOCH:
-            watch_revocation(state, group, member)
+        watch_revocation(state, group, member)
