@@ -99,6 +99,9 @@ class Replicas:
             return None
         try:
             partition = self._open(directory, topic, topic_id, index, config)
+            recovered = partition.log.recovered
+            if recovered is not None and recovered.removed_segments:
+                self._flush(partition)  # another power loss must not bring them back among what is appended now
         except StorageError as error:
             self.storage_failed(directory.storage, error)
             return None
