@@ -78,6 +78,41 @@ def test_a_power_loss_in_the_middle_of_a_cut_leaves_no_hole(seed: int, cut_at: i
     assert offsets == list(range(log.log_start_offset, log.log_end_offset, 2))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_start_has_cut_does_not_come_back_below_the_watermark(seed: int) -> None:
+    """A torn segment with whole ones behind it: those are deleted, and a second power loss must not undo that when
+    other records were appended there, and are committed.
+    """
+    node = OneNode(seed, 1, {"internal.segment.bytes": "250"}, replication_events_enable="false")
+    for number in range(9):
+        assert node.produce({0: node.batch(b"old-%d" % number)})[0].error_code == 0
+    bases = [one.base_offset for one in node.process(1).node.replicas.partitions[TOPIC, 0].log.segments]
+    node.world.run_for(1_000)
+    disk = node.world.hosts[1].disks[0]
+    node.world.kill(1)
+    torn = disk.open(f"{TOPIC}-0/{bases[1]:020d}.log")
+    torn.truncate(torn.size // 2)
+    torn.flush(torn.size, torn.generation)  # type: ignore[attr-defined]
+    node.world.hosts[1].boots += 1
+    node.world.start(1)
+    assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
+    replicas = node.process(1).node.replicas
+    partition = replicas.partitions[TOPIC, 0]
+    assert partition.log.log_end_offset < bases[2]
+    partition.become_follower(2, NEW_EPOCH)
+    node.world.run_for(1_000)
+    for offset in range(partition.log.log_end_offset, bases[2] + 1):
+        batch = build_batch([Record(offset, node.world.now_ms, None, b"n")], partition_leader_epoch=OLD_EPOCH)
+        copying.append_from_leader(replicas, partition, memoryview(batch))
+    node.world.power_loss(1)
+    node.world.start(1)
+    assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
+    log = node.process(1).node.replicas.partitions[TOPIC, 0].log
+    found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
+    records = b"".join(part.read() for part in found.parts)
+    assert b"old-%d" % bases[2] not in records
+
+
 def test_a_log_that_is_cut_below_its_start_does_not_begin_there_again() -> None:
     """After an unclean election the leader's log may end before our start. A kill before the checkpoint of starts was
     written the next time, and the log was empty at the old start: what was acknowledged since was gone.
