@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.client.fake_cluster import Close, running
-from tests.client.test_producer import refusal, values
+from tests.client.test_producer import cut_off, refusal, stale_metadata, values
 from tidelog.client import Client
 from tidelog.client.backoff import Deadline
 from tidelog.client.batches import BatchSender, Chunk, new_idempotent_producer
@@ -59,6 +59,17 @@ def test_order_holds_and_nothing_is_stored_twice(faults: list[Any]) -> None:
     assert written.records == len(texts)
     assert written.checksums == [batch.crc for batch in batches]
     assert [batch.base_sequence for batch in batches] == list(range(12))
+
+
+def test_a_leader_that_is_cut_off_from_the_others_is_not_believed_for_ever() -> None:
+    with running(brokers=3) as cluster, Client(cluster.bootstrap, timeout_ms=20_000) as client:
+        cut_off(cluster, 1)
+        client.metadata.update(stale_metadata(cluster, 1))
+        client.connect(1, Deadline(1_000))
+        sender = BatchSender(client, PLAIN, delivery_timeout_ms=20_000)
+        sender.send(("t", 0), chunk(b"a"))
+        sender.flush()
+        assert values(cluster) == [b"a"]
 
 
 def test_an_order_that_is_wrong_from_the_start_is_not_retried() -> None:

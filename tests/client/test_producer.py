@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.client.fake_cluster import Close, Cluster, running
+from tests.client.fake_cluster import ANSWERS, Close, Cluster, running
 from tidelog.client import Client, Delivery, Producer
+from tidelog.client.backoff import Deadline
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.batch import iterate_batches, iterate_records
+from tidelog.wire.messages.metadata import MetadataRequest
 from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 
@@ -33,6 +35,26 @@ def refusal(code: int) -> Any:
             )
         ]
     )
+
+
+def stale_metadata(cluster: Cluster, broker_id: int) -> Any:
+    """What a broker tells that was cut off from the others while it led everything."""
+    answer = ANSWERS[ApiKey.METADATA](cluster.brokers[0], MetadataRequest(topics=None), 12)
+    for partition in answer.topics[0].partitions:
+        partition.leader_id, partition.leader_epoch = broker_id, 0
+    return answer
+
+
+def cut_off(cluster: Cluster, broker_id: int) -> None:
+    """Let the broker after this one lead, which this one does not hear of: nobody acknowledges what it is sent."""
+    for partition in cluster.partitions:
+        partition.leader, partition.epoch = broker_id + 1, 1
+
+    def only_there(answer: Any) -> Any:
+        return lambda broker, *rest: answer(broker, *rest) if broker.broker_id == broker_id else None
+
+    cluster.fail(ApiKey.METADATA, *[only_there(lambda *_: stale_metadata(cluster, broker_id))] * 1000)
+    cluster.fail(ApiKey.PRODUCE, *[only_there(refusal(ErrorCode.REQUEST_TIMED_OUT))] * 1000)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -108,6 +130,16 @@ def lose_the_answer(broker: Any, body: Any, version: int) -> Any:
         for data in topic.partition_data:
             broker.cluster.partitions[data.index].append(bytes(data.records))
     return Close
+
+
+def test_a_leader_that_is_cut_off_from_the_others_is_not_believed_for_ever() -> None:
+    with running(brokers=3) as cluster, Client(cluster.bootstrap, timeout_ms=20_000) as client:
+        cut_off(cluster, 1)
+        with Producer(client) as producer:
+            client.metadata.update(stale_metadata(cluster, 1))
+            client.connect(1, Deadline(1_000))
+            producer.send("t", b"a")
+        assert values(cluster) == [b"a"]
 
 
 def test_a_lost_answer_means_a_duplicate_without_idempotence_and_none_with_it() -> None:

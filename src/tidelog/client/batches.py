@@ -228,6 +228,7 @@ class BatchSender:
             if not failed:
                 return
             deadline.pause(failure)
+            self._client.turn_elsewhere()
             self._client.refresh({batch.where[0] for batch in failed}, deadline=deadline)
             again, failed = sorted(failed, key=lambda batch: batch.number), []
             for number, batch in enumerate(again):

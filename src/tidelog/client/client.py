@@ -64,7 +64,10 @@ class Client:
     # --- asking ---
 
     def turn_elsewhere(self) -> None:
-        """Whoever was asked last cannot help, as one that is cut off from the others: ask another next time."""
+        """What was heard last does not help, and whoever told it may be cut off from the others: ask another next time.
+
+        Such a broker goes on believing that it leads, and would be believed for as long as it is asked.
+        """
         self._avoided = self._last_asked
 
     def ask(self, request: Message, *, broker_id: int | None = None, timeout_ms: int | None = None) -> Any:
@@ -123,11 +126,15 @@ class Client:
     def _candidates(self) -> list[tuple[str, int]]:
         """Known brokers in a random order, so that clients spread; then the bootstrap list, which may have moved.
 
-        One to be avoided comes last.
+        One to be avoided comes behind the others that are known, and before those that only may be there.
         """
         known = [(broker.host, broker.port) for broker in self.metadata.brokers.values()]
         random.shuffle(known)
-        return sorted(dict.fromkeys(known + self._bootstrap), key=lambda address: address == self._avoided)
+        rest = [address for address in self._bootstrap if address not in known]
+        return [*self._avoided_last(known), *self._avoided_last(rest)]
+
+    def _avoided_last(self, addresses: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        return sorted(dict.fromkeys(addresses), key=lambda address: address == self._avoided)
 
     def _connection(self, host: str, port: int, channel: str, deadline: Deadline) -> Connection:
         key = (host, port, channel)
@@ -189,6 +196,7 @@ class Client:
                     raise error_of(error.code, f"topic {name!r} is not possible") from None
                 patient = error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or create
                 (deadline if patient else unknown).pause(error)
+                self.turn_elsewhere()
 
     # --- leaders ---
 
@@ -236,6 +244,7 @@ class Client:
             if len(results) == len(set(partitions)):
                 return results
             deadline.pause(failure or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "a broker left out a partition"))
+            self.turn_elsewhere()
             self.refresh({topic for topic, _ in partitions}, deadline=deadline)
 
     def broker(self, broker_id: int) -> Broker:

@@ -297,4 +297,5 @@ class Consumer:
         self._failure = error
 
     def _refresh(self) -> None:
+        self._client.turn_elsewhere()
         self._client.refresh({topic for topic, _ in self.positions}, deadline=self._patience)

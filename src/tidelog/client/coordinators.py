@@ -40,6 +40,7 @@ def wait_for_coordinator(client: Client, key: str, kind: int, deadline: Deadline
             if error.code not in MOVING:
                 raise
             deadline.pause(error)
+            client.turn_elsewhere()
 
 
 def ask_coordinator(
@@ -69,3 +70,4 @@ def ask_coordinator(
             if error.code not in (*MOVING, *busy, ErrorCode.NETWORK_EXCEPTION):
                 raise
             deadline.pause(error)
+            client.turn_elsewhere()

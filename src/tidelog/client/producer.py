@@ -138,6 +138,7 @@ class Producer:
             except KafkaError:
                 self._pending.clear()
                 raise
+            self._client.turn_elsewhere()
             self._client.refresh({topic for topic, _ in self._pending}, deadline=deadline)
 
     # --- collecting ---

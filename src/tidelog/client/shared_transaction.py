@@ -290,6 +290,7 @@ def ask_until_answered(
             if lost is not None:
                 lost.append(error)
             deadline.pause(error)
+            client.turn_elsewhere()
             if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE):
                 client.refresh(deadline=deadline)
 
