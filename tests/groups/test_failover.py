@@ -211,6 +211,29 @@ def test_a_coordinator_whose_clock_was_ahead_does_not_keep_the_next_one_from_ass
     raise AssertionError("nobody reads")
 
 
+def test_a_group_is_said_to_be_gone_when_that_is_committed() -> None:
+    """Who was not answered asks again and takes this for done; with its coordinator the deletion was lost."""
+    cluster = Three(seed=7)
+    assert cluster.commit(5) == 0
+    first = cluster.coordinator()
+    for other in cluster.node_ids:
+        if other != first:
+            cluster.world.network.hold(other, first, ("data",))
+    codes: list[int] = []
+    for _ in range(2):
+        connection = cluster.world.connect(first)
+        assert connection is not None
+        request = DeleteGroupsRequest(groups_names=[GROUP])
+        cluster.world.request(
+            connection, ApiKey.DELETE_GROUPS, 2, request, lambda one: codes.append(one.results[0].error_code)
+        )
+        cluster.world.run_until(lambda: False, 200)
+    assert not codes
+    cluster.world.network.heal()
+    assert cluster.world.run_until(lambda: len(codes) == 2, 5_000)
+    assert sorted(codes) == [ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
+
+
 def test_nodes_that_do_not_look_after_a_group_say_so() -> None:
     cluster = Three(seed=13)
     coordinator = cluster.coordinator()

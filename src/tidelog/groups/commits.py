@@ -191,10 +191,11 @@ def tombstones_of(state: GroupsState, group_id: str) -> list[KeyAndValue]:
 
 
 def delete_group(state: GroupsState, group_id: str, answer: Answer) -> None:
-    """Delete an empty group with its offsets."""
+    """Delete an empty group with its offsets; `answer` hears when that, or that it is gone already, is committed."""
     group = state.groups.get(group_id)
     if group is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        state.when_committed(lambda code: answer(code or ErrorCode.GROUP_ID_NOT_FOUND))
+        return
     if not (group.state is State.EMPTY if isinstance(group, ClassicGroup) else group.is_empty):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     state.write([*tombstones_of(state, group_id), *group.tombstones()], answer)
