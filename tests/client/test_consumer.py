@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from typing import Any
 
 import pytest
@@ -152,6 +154,20 @@ def test_what_came_beside_a_refusal_is_delivered_before_it_is_raised() -> None:
         assert [record.value for record in consumer.poll(10_000)] == [b"a", b"b"]
         with pytest.raises(KafkaError, match="partition t-1 at offset 99"):
             consumer.poll(10_000)
+
+
+def test_a_process_with_many_open_files_can_read() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with running() as cluster, Client(cluster.bootstrap) as client:
+            fill(cluster, [b"a"])
+            assert read_all(client, cluster) == [b"a"]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_partition_that_nobody_leads_ends_the_wait() -> None:

@@ -223,8 +223,12 @@ class Consumer:
     def _wait(self, timeout_ms: int) -> list[int]:
         """Leaders whose answer has begun to arrive."""
         by_socket = {in_flight.connection.fileno(): leader for leader, in_flight in self._in_flight.items()}
-        ready, _, _ = select.select(list(by_socket), [], [], timeout_ms / 1000) if by_socket else ([], [], [])
-        return [by_socket[number] for number in ready]
+        if not by_socket:
+            return []
+        poller = select.poll()  # `select` takes no descriptor from 1024 on
+        for descriptor in by_socket:
+            poller.register(descriptor, select.POLLIN)
+        return [by_socket[descriptor] for descriptor, _ in poller.poll(timeout_ms)]
 
     def _receive(self, leader: int, answers: list[Fetched]) -> None:
         connection, asked = self._in_flight.pop(leader)
