@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.nodes import Node
 from tests.support.processes import wait_until
 from tidelog.spark.fetching import DataLossError
 from tidelog.spark.source_limits import limit_bytes, limit_offsets
-from tidelog.spark.source_stream import TOPIC_IDS, StreamReader, offsets_of
+from tidelog.spark.source_stream import LEADER_EPOCHS, TOPIC_IDS, StreamReader, offsets_of
 
 ALL = ReadAllAvailable()
 
@@ -80,6 +81,8 @@ def test_an_offset_is_the_official_sources_and_the_topics_id(node: Node, make_to
     produce(node, topic, 2, 0)
     end = reader.latestOffset(start, ALL)
     assert end[topic] == {"0": 2, "1": 3}
+    assert list(end[LEADER_EPOCHS][topic]) == ["0"], "of what was read"
+    assert reader.latestOffset(end, ALL) == end
     assert read(reader, start, end) == {0: [0, 1]}
     assert json.dumps(reader.reportLatestOffset()) == json.dumps(end)
 
@@ -244,3 +247,35 @@ def test_a_leader_that_knows_less_is_no_data_loss(node: Node, make_topic: TopicM
     produce(node, topic, 10)
     end = reader.latestOffset(ahead, ALL)
     assert read(reader, ahead, end) == {0: list(range(15, 20))}
+
+
+def test_a_log_that_was_cut_below_what_was_read_is_data_loss_though_it_grew_again(
+    node: Node, make_topic: TopicMaker
+) -> None:
+    """A loss of power takes what was read and not yet on disk; new records then stand below the reader."""
+    topic = make_topic()
+    produce(node, topic, 20)
+    strict = stream_reader(node, subscribe=topic, startingOffsets="earliest")
+    segment = node.data_directory / f"{topic}-0" / f"{0:020}.log"
+    flushed = segment.stat().st_size
+    produce(node, topic, 10)
+    start = strict.initialOffset()
+    end = strict.latestOffset(start, ALL)
+    assert read(strict, start, end) == {0: list(range(30))}
+    node.kill()
+    os.truncate(segment, flushed)
+    node.start()
+    for count, size in ((0, 20), (5, 25), (20, 45)):
+        produce(node, topic, count)
+        cut = rf"data loss: {topic}-0 was cut back to offset 20 when it had been read up to 30"
+        for reader in (strict, stream_reader(node, subscribe=topic)):
+            with pytest.raises(DataLossError, match=cut):
+                reader.latestOffset(end, ALL)
+        with pytest.raises(DataLossError, match=cut):  # the same batch, planned again by a driver that died in it
+            stream_reader(node, subscribe=topic).partitions(start, end)
+        easy = stream_reader(node, subscribe=topic, failOnDataLoss="false")
+        later = easy.latestOffset(end, ALL)
+        assert offsets_of(later) == {(topic, 0): size}
+        assert read(easy, end, later).get(0, []) == list(range(20, size))
+    assert easy.latestOffset(later, ALL) == later
+    assert strict.latestOffset(later, ALL) == later, "once it is accepted nothing more is lost"

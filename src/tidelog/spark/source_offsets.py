@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from tidelog.client.client import Client
 from tidelog.client.metadata import TopicView
-from tidelog.client.offsets import list_offsets
+from tidelog.client.offsets import FoundOffset, list_offsets
 from tidelog.errors import ConfigError
 from tidelog.spark.contact import first_contact, require_topic
 from tidelog.spark.fetching import DataLossError, OffsetRange
@@ -92,12 +92,17 @@ class SourceCluster:
         """Where each partition ends for a reader with this isolation level."""
         return self._list(dict.fromkeys(partitions, LATEST))
 
+    def ends(self, partitions: Iterable[Partition]) -> dict[Partition, FoundOffset]:
+        """The same, and the leader epoch of what stands before it."""
+        return self._find(dict.fromkeys(partitions, LATEST))
+
     def _list(self, wanted: Mapping[Partition, int]) -> dict[Partition, int]:
+        return {where: each.offset for where, each in self._find(wanted).items()}
+
+    def _find(self, wanted: Mapping[Partition, int]) -> dict[Partition, FoundOffset]:
         if not wanted:
             return {}
-        committed = self.options.client.read_committed
-        found = list_offsets(self.client, wanted, read_committed=committed)
-        return {where: each.offset for where, each in found.items()}
+        return list_offsets(self.client, wanted, read_committed=self.options.client.read_committed)
 
     def resolve(self, place: Place, partitions: list[Partition], *, is_start: bool) -> dict[Partition, int]:
         """The offset of each partition that an option means."""

@@ -1,7 +1,8 @@
 """`spark.readStream.format("tidelog")`: from offset to offset, as the checkpoint keeps them.
 
 An offset in the checkpoint is the official source's JSON, {"topic": {"0": 23}}, and beside the topics their ids: a
-topic that was deleted and created again has another one, and its records from 0 on are not those after 23.
+topic that was deleted and created again has another one, and its records from 0 on are not those after 23. And the
+leader epochs of what was read: by them a log that was cut below it, and has grown again, is told (source_epochs.py).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 Partition = tuple[str, int]
 Offset = dict[str, Any]
 TOPIC_IDS = "#topicIds"
-"""No topic can have this name."""
+LEADER_EPOCHS = "#leaderEpochs"
+"""No topic can have these names."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -54,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[Partition, int] | None = None
         """Where a query ends that reads what is there now (AvailableNow)."""
         self._latest: Offset | None = None
+        self._has_planned = False
         self._committed: dict[Partition, int] = {}
         self._last_batch_at: float | None = None
 
@@ -93,13 +96,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         """Where the next batch ends; `start` itself when there is nothing to read yet."""
-        begun = offsets_of(start)
-        self._report_progress(begun)
-        starts, ends = self._available(start)
-        self._latest = self._offset(ends)
+        self._report_progress(offsets_of(start))
+        starts, ends, epochs = self._available(start)
+        self._latest = self._offset(ends, self._epochs_at(start, ends, epochs))
         if not isinstance(limit, ReadAllAvailable):
             ends = self._limited(starts, ends)
-        found = self._offset(ends)
+        found = self._offset(ends, self._epochs_at(start, ends, epochs))
         if found != start:
             self._last_batch_at = time.monotonic()
         return found
@@ -108,20 +110,43 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the partitions ended when last asked, for the query's progress."""
         return self._latest
 
-    def _available(self, start: Offset) -> tuple[dict[Partition, int], dict[Partition, int]]:
-        """Where all partitions of now begin and end for this query: new ones begin with their first record."""
+    def _available(self, start: Offset) -> tuple[dict[Partition, int], dict[Partition, int], dict[Partition, int]]:
+        """Where all partitions of now begin and end for this query, and the leader epochs of the ends.
+
+        New ones begin with their first record, and those that were cut below what was read, where they were cut.
+        """
         cluster = self._cluster
         partitions = cluster.partitions(missing="leave out")
         begun = self._still_valid(start, partitions)
         if self._target is not None:
             partitions = [where for where in partitions if where in self._target]
         new = [where for where in partitions if where not in begun]
+        found = cluster.ends(partitions)
+        epochs = {where: end.leader_epoch for where, end in found.items()}
+        latest = {where: end.offset for where, end in found.items()}
+        known = epochs_of(start)
+        suspects = [
+            where for where in begun if latest.get(where, 0) < begun[where] or epochs.get(where) != known.get(where)
+        ]
+        begun |= self._cuts({where: begun[where] for where in suspects if where in latest}, known)
         starts = begun | (self._beginnings(new) if new else {})
-        latest = cluster.latest(partitions)
         if self._target is not None:
             latest = {where: min(end, self._target[where]) for where, end in latest.items()}
         # After an election a leader may know less of what is committed than the last one did: it is not gone, it comes.
-        return starts, {where: max(begin, latest.get(where, begin)) for where, begin in starts.items()}
+        return starts, {where: max(begin, latest.get(where, begin)) for where, begin in starts.items()}, epochs
+
+    def _epochs_at(
+        self, start: Offset, ends: Mapping[Partition, int], now: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
+        """The leader epochs of the ends; a partition that did not move keeps what is said of it, and Spark rests."""
+        before, known = offsets_of(start), epochs_of(start)
+        return {
+            where: known.get(where, -1)
+            if before.get(where) == end and not self._is_another(start, where[0])
+            else now[where]
+            for where, end in ends.items()
+            if where in now
+        }
 
     def _limited(self, starts: dict[Partition, int], ends: dict[Partition, int]) -> dict[Partition, int]:
         options = self.options
@@ -190,6 +215,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(f"{topic}-{partition} is new and begins at {offset}: its first records are deleted already")
         return found
 
+    def _cuts(self, reached: Mapping[Partition, int], epochs: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Where logs were cut below what was reached, which is data loss: what stands there now was never read."""
+        from tidelog.spark.source_epochs import cut_offsets
+
+        cuts = cut_offsets(self._cluster.client, reached, epochs)
+        for where, cut in sorted(cuts.items()):
+            name, offset = f"{where[0]}-{where[1]}", reached[where]
+            self._lost(f"{name} was cut back to offset {cut} when it had been read up to {offset}")
+        return cuts
+
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
             raise DataLossError(f"data loss: {what}; failOnDataLoss=false goes on with what is there")
@@ -208,6 +243,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cluster = self._cluster
         if not cluster.client.metadata.topics:
             cluster.partitions(missing="leave out")
+        self._cut_again(start, end, begun)
         new = [where for where in ends if where not in begun and self._is_still_there(where, after)]
         starts = begun | (self._beginnings(new) if new else {})
         return list(
@@ -218,6 +254,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 max_records=self.options.max_records_per_partition,
             )
         )
+
+    def _cut_again(self, start: Offset, end: Offset, begun: dict[Partition, int]) -> None:
+        """Let a batch begin where `latestOffset` found the log to be cut; the first may have been planned long ago."""
+        before, after, metadata = epochs_of(start), epochs_of(end), self._cluster.client.metadata
+        ends = {where: offset for where, offset in offsets_of(end).items() if metadata.knows(*where)}
+        ends = {where: offset for where, offset in ends.items() if not self._is_another(end, where[0])}
+        moved = [where for where in begun if where in ends and before.get(where) != after.get(where)]
+        begun |= self._cuts({where: begun[where] for where in moved}, before)
+        if not self._has_planned:
+            self._cuts(ends, after)
+        self._has_planned = True
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In an executor: the records of one task."""
@@ -247,13 +294,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except KafkaError as error:
             print(f"tidelog: offsets of group {self.options.group_id} are not committed: {error}", file=sys.stderr)
 
-    def _offset(self, offsets: Mapping[Partition, int]) -> Offset:
+    def _offset(self, offsets: Mapping[Partition, int], epochs: Mapping[Partition, int] | None = None) -> Offset:
         """As the checkpoint has it, sorted: Spark compares texts."""
-        found: Offset = {}
-        for (topic, partition), offset in sorted(offsets.items()):
-            found.setdefault(topic, {})[str(partition)] = offset
+        found = _by_topic(offsets)
         ids = {topic: to_text(self._cluster.topic_id(topic)) for topic in found}
-        return found | {TOPIC_IDS: ids}
+        known = {where: epoch for where, epoch in (epochs or {}).items() if where in offsets and epoch >= 0}
+        return found | {TOPIC_IDS: ids} | ({LEADER_EPOCHS: _by_topic(known)} if known else {})
+
+
+def _by_topic(numbers: Mapping[Partition, int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for (topic, partition), number in sorted(numbers.items()):
+        found.setdefault(topic, {})[str(partition)] = number
+    return found
 
 
 def offsets_of(offset: Offset) -> dict[Partition, int]:
@@ -261,6 +314,11 @@ def offsets_of(offset: Offset) -> dict[Partition, int]:
     return {
         (topic, int(partition)): position
         for topic, partitions in offset.items()
-        if topic != TOPIC_IDS
+        if topic not in (TOPIC_IDS, LEADER_EPOCHS)
         for partition, position in partitions.items()
     }
+
+
+def epochs_of(offset: Offset) -> dict[Partition, int]:
+    """The leader epochs that an offset of the checkpoint names; one of the official source's names none."""
+    return offsets_of(offset.get(LEADER_EPOCHS, {}))
