@@ -263,6 +263,30 @@ def test_names_are_resolved_and_unknown_ones_fail(bench: Bench) -> None:
     assert "no-such-host.invalid has no address" in bench.wait_for(2, within_s=120)[1][1]
 
 
+def test_every_address_of_a_name_is_tried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name has often one of IPv6 and one of IPv4, and a node may listen at one of them only."""
+    nobody, nobody_either = free_ports(2)
+
+    def two_addresses(ports: list[int]) -> Any:
+        def answer(name: object, port: int, **options: int) -> Any:
+            if options["flags"] & socket.AI_NUMERICHOST:
+                raise socket.gaierror("not a number")
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", one)) for one in ports]
+
+        return answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tidelog.runtime.resolver.socket.getaddrinfo", two_addresses([nobody, bench.port]))
+        bench.send(1, host="both")
+        connection = bench.accept()
+        correlation_id, name = bench.read_request(connection)
+        bench.answer(connection, correlation_id, name)
+        assert bench.wait_for(1) == [(1, "answered topic 1")]
+        patched.setattr("tidelog.runtime.resolver.socket.getaddrinfo", two_addresses([nobody, nobody_either]))
+        bench.send(2, host="neither")
+        assert bench.wait_for(2)[1] == (2, "connection refused")
+
+
 def test_unanswered_requests_are_bounded() -> None:
     bench = Bench(max_requests=3)
     for number in range(5):

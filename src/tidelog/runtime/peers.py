@@ -90,6 +90,12 @@ class PeerConnection:
         self._attempt = 0
         """Numbers the attempts, so that a late address or time-out of an old one is not taken for a new one's."""
         self._not_before_ms = 0
+        self._untried: deque[Address] = deque()
+        """Other addresses of the same name, for this attempt."""
+        self._turn = 0
+        """Which address an attempt begins with."""
+        self._reason = ""
+        """Why earlier addresses of this attempt did not do."""
         self._timer: Timer | None = None
 
     @property
@@ -145,13 +151,11 @@ class PeerConnection:
                 )
                 self._peers.resolver.resolve(self._host, self._port, resolved)
 
-        def resolved(address: Address | None, reason: str) -> None:
-            if attempt != self._attempt or not self._is_connecting:
-                return
-            if address is None:
-                self._lose(reason)
-            else:
-                self._connect(address)
+        def resolved(addresses: list[Address], reason: str) -> None:
+            if attempt == self._attempt and self._is_connecting:
+                turn = self._turn % max(1, len(addresses))
+                self._untried = deque(addresses[turn:] + addresses[:turn])
+                self._connect_next(reason)
 
         if delay_ms:
             self._loop.after(delay_ms, connect)
@@ -160,26 +164,34 @@ class PeerConnection:
 
     def _connected_too_late(self, attempt: int) -> None:
         if attempt == self._attempt and self._is_connecting:
+            self._turn += 1  # the next attempt begins with another address
             self._lose(f"no connection within {self._peers.settings.connect_timeout_ms} ms")
 
-    def _connect(self, address: Address) -> None:
-        try:
-            self._socket = socket.socket(address[0], socket.SOCK_STREAM)
-        except OSError as error:
-            self._lose(f"no socket: {error.strerror}")
-            return
-        self._socket.setblocking(False)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        outcome = self._socket.connect_ex(address[1])
-        if outcome not in (0, errno.EINPROGRESS):
-            self._lose(CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower())
-            return
-        self._watch(WRITE)
+    def _connect_next(self, reason: str) -> None:
+        """Try the next address of the name; when there is none left, the attempt has failed."""
+        while self._untried:
+            family, address = self._untried.popleft()
+            try:
+                self._socket = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:
+                reason = _worse(reason, f"no socket: {error.strerror}")
+                continue
+            self._socket.setblocking(False)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            outcome = self._socket.connect_ex(address)
+            if outcome in (0, errno.EINPROGRESS):
+                self._reason = reason
+                self._watch(WRITE)
+                return
+            reason = _worse(reason, _name_outcome(outcome))
+            self._drop_socket()
+        self._lose(reason)
 
     def _finish_connecting(self, connecting: socket.socket) -> None:
         outcome = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if outcome:
-            self._lose(CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower())
+            self._drop_socket()
+            self._connect_next(_worse(self._reason, _name_outcome(outcome)))
             return
         try:
             # On one machine a dead peer's port can be given to this very socket, which then talks to itself.
@@ -188,7 +200,8 @@ class PeerConnection:
             self._lose(f"connection lost: {error.strerror}")
             return
         if is_own:
-            self._lose(CONNECTION_REFUSED)
+            self._drop_socket()
+            self._connect_next(CONNECTION_REFUSED)
             return
         self._is_connecting = False
         self._is_open = True
@@ -298,22 +311,36 @@ class PeerConnection:
         self._attempt += 1
         if self._receiver is not None:
             self._receiver.close()
-        if self._socket is not None:
-            if self._interest:
-                self._loop.unwatch(self._socket.fileno())
-            self._socket.close()
-        self._socket = self._receiver = self._sender = None
-        self._interest = 0
+        self._drop_socket()
+        self._receiver = self._sender = None
+        self._untried.clear()
         asked, self._asked = self._asked, deque()
         waiting, self._waiting = self._waiting, deque()
         for question in [*asked, *(entry[0] for entry in waiting)]:
             self._peers.failed(self.peer_id, question.request_id, reason)
+
+    def _drop_socket(self) -> None:
+        if self._socket is not None:
+            if self._interest:
+                self._loop.unwatch(self._socket.fileno())
+            self._socket.close()
+        self._socket = None
+        self._interest = 0
 
     def _watch(self, interest: int) -> None:
         if self._socket is None or interest == self._interest:
             return
         self._loop.rewatch(self._socket.fileno(), self._interest, interest, self._ready)
         self._interest = interest
+
+
+def _name_outcome(outcome: int) -> str:
+    return CONNECTION_REFUSED if outcome == errno.ECONNREFUSED else os.strerror(outcome).lower()
+
+
+def _worse(reason: str, another: str) -> str:
+    """Of several addresses: that nobody listens at one says more than that another leads nowhere."""
+    return reason if reason == CONNECTION_REFUSED else another
 
 
 class Peers:

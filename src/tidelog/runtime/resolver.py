@@ -10,8 +10,8 @@ from typing import Any
 
 Address = tuple[int, Any]
 """Family and address, as `socket` wants them."""
-Resolved = Callable[[Address | None, str], None]
-"""Called with an address, or with None and why there is none."""
+Resolved = Callable[[list[Address], str], None]
+"""Called with the addresses of a name, best first, or with none and why there is none."""
 
 
 def told_host(host: str) -> str:
@@ -33,31 +33,33 @@ class Resolver:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._found: deque[tuple[Resolved, Address | None, str]] = deque()
+        self._found: deque[tuple[Resolved, list[Address], str]] = deque()
 
     def resolve(self, host: str, port: int, then: Resolved) -> None:
-        """Find an address and call back, perhaps before this returns."""
+        """Find the addresses and call back, perhaps before this returns."""
         try:
-            then(_look_up(host, port, socket.AI_NUMERICHOST), "")
+            found = _look_up(host, port, socket.AI_NUMERICHOST)
         except OSError:
             Thread(target=self._ask, args=(host, port, then), name=f"resolve {host}", daemon=True).start()
+            return
+        then(found, "")
 
     def collect(self) -> None:
         """Hand out what was found; called on the loop's thread."""
         while self._found:
-            then, address, reason = self._found.popleft()
-            then(address, reason)
+            then, addresses, reason = self._found.popleft()
+            then(addresses, reason)
 
     def _ask(self, host: str, port: int, then: Resolved) -> None:
         try:
             self._found.append((then, _look_up(host, port, 0), ""))
         except (OSError, UnicodeError) as error:
-            self._found.append((then, None, f"{host} has no address: {getattr(error, 'strerror', None) or error}"))
+            self._found.append((then, [], f"{host} has no address: {getattr(error, 'strerror', None) or error}"))
         self._wake()
 
 
-def _look_up(host: str, port: int, flags: int) -> Address:
+def _look_up(host: str, port: int, flags: int) -> list[Address]:
     # Bytes, because the codec for international names is slow to import.
     name: str | bytes = host.encode("ascii") if host.isascii() else host
-    family, _, _, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=flags)[0]
-    return family, address
+    found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in found]
