@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tidelog.errors import ConfigError
 from tidelog.spark.pipelines import cluster
 from tidelog.spark.pipelines.failures import PipelineError
 from tidelog.spark.pipelines.mirror import mirror, mirrored
+from tidelog.spark.transactions import CheckpointError
 
 PARTITIONS = 3
 
@@ -78,6 +80,14 @@ def test_everything_is_kept_and_a_second_run_adds_what_came(
         assert outcome.ok
         assert outcome.details["records"] == (2 + turn) * PARTITIONS * 200
         assert outcome.details["batches"] > 1
+    # A copy of the checkpoint that lacks the last batch would plan it anew, and what came since would be left out.
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
+    last = max(int(each.name) for each in (tmp_path / "copy" / "offsets").iterdir() if each.name.isdigit())
+    for folder in ("offsets", "commits"):
+        for name in (str(last), f".{last}.crc"):
+            (tmp_path / "copy" / folder / name).unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match=f"knows of batch {last - 1}, but batch {last} is written.* older copy"):
+        mirror(spark, **(options | {"checkpoint": str(tmp_path / "copy")}))
     for topic in ("shop-orders", "shop-payments", "shop-returns"):
         there = content(target, topic)
         assert there == content(node, topic)
@@ -137,6 +147,8 @@ def test_what_cannot_be_mirrored_is_said(
         mirror(spark, **given, topics="hre")
     with pytest.raises(PipelineError, match="the same cluster"):
         mirror(spark, **(given | {"to": node.bootstrap}), topics="here")
+    with pytest.raises(PipelineError, match=r"--pattern '\.\*' fits 'copy-.*' too, .* copied again"):
+        mirror(spark, **(given | {"to": node.bootstrap}), pattern=".*", prefix="copy-")
     with pytest.raises(PipelineError, match=r"no broker of 127\.0\.0\.1:1 could be reached for 3 s"):
         mirror(spark, **(given | {"to": "127.0.0.1:1"}), topics="here")
 

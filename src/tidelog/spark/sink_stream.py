@@ -13,9 +13,11 @@ from uuid import uuid4
 
 from pyspark.sql.types import IntegerType
 
+from tidelog.client.groups import committed_offsets
 from tidelog.client.shared_transaction import Identity, protocol_of
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
+from tidelog.spark.checkpoints import last_planned, stream_id_in
 from tidelog.spark.contact import first_contact, require_topic
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions, check_columns
 from tidelog.spark.stopping import told_briefly
@@ -27,7 +29,10 @@ from tidelog.spark.transactions import (
     TransactionRun,
     is_written,
     judge,
+    ledger_group,
+    newest_entry,
     read_ledger,
+    require_current,
     run_in_transaction,
     stage_books,
 )
@@ -67,6 +72,7 @@ def write_stream(
     if not df.isStreaming:
         raise ConfigError("this DataFrame is not a stream: use tidelog.spark.write, or df.write")
     sink = sink_for(df, bootstrap_servers, transactional_id, topic, options, gathered=gathered, on_batch=on_batch)
+    sink.check_checkpoint(df.sparkSession, checkpoint_location)
     writer = df.select(*sink.columns).writeStream.foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint_location)
     if query_name is not None:
@@ -215,6 +221,19 @@ class MicroBatchSink:
                 if error.code == ErrorCode.UNSUPPORTED_VERSION:
                     raise SinkError(f"{error}; exactly-once needs them: {OTHER_WAY}") from error
                 raise SinkError(str(error)) from error
+
+    def check_checkpoint(self, spark: SparkSession, checkpoint: str) -> None:
+        """That it is no older copy, as far as can be told before the query is; the rest is for each batch to see."""
+        query_id = stream_id_in(spark, checkpoint)
+        if query_id is None:
+            return
+        group = ledger_group(self._transactional_id)
+        try:
+            with self.options.client() as client, first_contact(self.options.bootstrap):
+                entry = newest_entry(group, committed_offsets(client, group))
+        except KafkaError as error:
+            raise SinkError(f"the ledger, group {group!r}, cannot be read: {error.code.name}: {error}") from error
+        require_current(entry, last_planned(spark, checkpoint), query_id, self._transactional_id)
 
     def job(self, df: DataFrame) -> Callable[[Identity], Exclusive]:
         """What writes the rows of a DataFrame, given who it writes as."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tidelog.client.client import Client, TopicPartition
+from tidelog.client.groups import Committed
 from tidelog.client.shared_transaction import FENCED, Identity, Transactions, stable_offsets
 from tidelog.errors import ErrorCode, KafkaError, TidelogError
 from tidelog.spark.sink_options import AT_LEAST_ONCE, SinkOptions
@@ -92,6 +93,11 @@ def read_ledger(client: Client, transactional_id: str, timeout_ms: int, topic: s
             offsets = stable_offsets(client, group, timeout_ms, [(name, _LEDGER_PARTITION) for name in names])
     except KafkaError as error:
         raise SinkError(_why_no_ledger(group, error, timeout_ms)) from error
+    return newest_entry(group, offsets)
+
+
+def newest_entry(group: str, offsets: Mapping[TopicPartition, Committed]) -> LedgerEntry | None:
+    """What a ledger's offsets say; CheckpointError when they are those of another kind of group."""
     entries = []
     for (name, _), committed in offsets.items():
         try:
@@ -143,6 +149,18 @@ def is_written(
             "missingLedger=accept"
         )
     return False
+
+
+def require_current(entry: LedgerEntry | None, planned: int, query_id: str, transactional_id: str) -> None:
+    """CheckpointError where a batch is written that its checkpoint has never planned.
+
+    To be asked before a query starts: it would plan that batch anew, with other rows, and find its number written.
+    """
+    if entry is not None and entry.query_id == query_id and entry.batch_id > planned:
+        raise CheckpointError(
+            f"the checkpoint knows of batch {planned}, but batch {entry.batch_id} is written under transactional id "
+            f"{transactional_id!r}: an older copy of the checkpoint; bring back the newer one"
+        )
 
 
 # --- one transaction ---

@@ -11,10 +11,10 @@ Spark's own file sink, which keeps the same promise with a list of its files tha
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidelog.spark.checkpoints import exists, last_number
 from tidelog.spark.pipelines.failures import PipelineError
 
 if TYPE_CHECKING:
@@ -90,28 +90,6 @@ def application_of(stream_id: str) -> str:
     return f"tidelog-land-{stream_id}"
 
 
-def stream_id_in(spark: SparkSession, checkpoint: str) -> str | None:
-    """Whose checkpoint it is; None where there is none."""
-    file_system, where = _place(spark, f"{checkpoint}/metadata")
-    if not file_system.exists(where):
-        return None
-    jvm: Any = spark._jvm
-    stream = file_system.open(where)
-    try:
-        return str(json.loads(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))["id"])
-    finally:
-        stream.close()
-
-
-def last_number(spark: SparkSession, path: str) -> int:
-    """The greatest number that a file of a folder of Spark's is named by; -1 for none, or for no folder."""
-    file_system, where = _place(spark, path)
-    if not file_system.exists(where):
-        return -1
-    names = [str(each.getPath().getName()).removesuffix(".compact") for each in file_system.listStatus(where)]
-    return max((int(name) for name in names if name.isdigit()), default=-1)
-
-
 def append_once(rows: DataFrame, table: str, application: str, batch_id: int, *, may_grow: bool) -> None:
     """Add a batch to a Delta table, unless this batch of this application is in it already."""
     (
@@ -170,15 +148,3 @@ def check_schema(before: Any, after: Any, place: str = "") -> list[str]:
 
 def _kind(data_type: Any) -> str:
     return str(data_type.simpleString())
-
-
-def exists(spark: SparkSession, path: str) -> bool:
-    """Whether a path is there, on whatever file system it names."""
-    file_system, where = _place(spark, path)
-    return bool(file_system.exists(where))
-
-
-def _place(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    jvm: Any = spark._jvm
-    where = jvm.org.apache.hadoop.fs.Path(path)
-    return where.getFileSystem(spark._jsc.hadoopConfiguration()), where

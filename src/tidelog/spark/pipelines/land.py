@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ConfigError
+from tidelog.spark import checkpoints
 from tidelog.spark.pipelines import cluster, lake, values
 from tidelog.spark.pipelines.declaration import (
     ACCEPT_LOSS,
@@ -119,7 +120,7 @@ class _Job:
     def _check_state(self) -> None:
         """Table and checkpoint belong together, and the columns must fit what is there."""
         table = self.lake.read(self._spark, self.lake.records)
-        stream_id = lake.stream_id_in(self._spark, self._checkpoint)
+        stream_id = checkpoints.stream_id_in(self._spark, self._checkpoint)
         if stream_id is not None:
             self._check_batches(self.lake.records, self._checkpoint, stream_id)
             if self._values.is_parsed:
@@ -138,7 +139,7 @@ class _Job:
         """What is landed lies between the last batch that is done and the last that was planned."""
         spark = self._spark
         landed = lake.landed_batch(spark, self.lake, table, lake.application_of(stream_id))
-        done, planned = (lake.last_number(spark, f"{checkpoint}/{name}") for name in ("commits", "offsets"))
+        done, planned = checkpoints.last_done(spark, checkpoint), checkpoints.last_planned(spark, checkpoint)
         if landed < done and has_all:
             what = "is gone" if landed < 0 else f"has none after batch {landed}"
             raise PipelineError(

@@ -10,6 +10,7 @@ the target does not have are made there with as many partitions.
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -111,6 +112,7 @@ class _Job:
         for name in topics_of(self._source, self._options):
             count = len(self._source.topic(name).partitions)
             there = self._options.prefix + name
+            self._refuse_copies_of_copies(there)
             if self._known.get(there, 0) >= count:
                 continue
             try:
@@ -125,10 +127,19 @@ class _Job:
                 self._progress.say(f"made {there} on the target, with {count} partitions")
             self._known[there] = count
 
+    def _refuse_copies_of_copies(self, there: str) -> None:
+        pattern, is_same = self._options.pattern, self._source.metadata.cluster_id == self._target.metadata.cluster_id
+        if is_same and pattern and re.fullmatch(pattern, there):
+            raise PipelineError(
+                f"--pattern {pattern!r} fits {there!r} too, on the same cluster: each copy would be copied again; take "
+                f"a pattern that leaves out names with {self._options.prefix!r}"
+            )
+
     def start(self) -> StreamingQuery:
         """The query; it goes on where its checkpoint stopped."""
         rows = mirrored(self._read(), self._options.prefix)
         sink = self._sink(rows)
+        sink.check_checkpoint(self._spark, self._options.checkpoint)
         every = f"{int(self._options.every * 1000)} milliseconds"
         writer = rows.writeStream.queryName("mirror").foreachBatch(self._batch(sink))
         writer = writer.option("checkpointLocation", self._options.checkpoint)
