@@ -182,6 +182,22 @@ def test_a_file_that_was_flushed_is_let_go_by_the_loop_and_not_by_the_thread(tmp
     assert len(descriptors) == 0
 
 
+def test_many_flushes_at_once_do_not_take_all_descriptors(tmp_path: Path, outcome: Outcome) -> None:
+    storage = DirectoryStorage(str(tmp_path), Descriptors(10))
+    outcome.flusher.max_descriptors = 20
+    most = 0
+    for number in range(100):
+        storage.make_directory(f"t-{number}")
+        file = storage.open(f"t-{number}/log", create=True)
+        file.append(b"x")
+        outcome.flusher.submit(Flush(number, storage, [file], [], [f"t-{number}"]))
+        storage.rename(f"t-{number}", f"t-{number}.gone")
+        held = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+        most = max(most, sum(path.startswith(str(tmp_path)) for path in held))
+    assert most <= 20 + 10
+    assert outcome.wait_for(100) == [(number, None) for number in range(100)]
+
+
 def test_two_storages_do_not_wait_for_each_other(tmp_path: Path, outcome: Outcome, gate: Gate) -> None:
     storages = []
     for name in ("slow", "fast"):

@@ -26,6 +26,8 @@ from tidelog.runtime.files import DirectoryStorage, StoredFile, write_whole
 FlushFinished = Callable[[int, str | None], None]
 """Called on the loop's thread with a Flush's token and the disk's complaint, or None."""
 
+MAX_DESCRIPTORS = 4096
+"""Open for flushes at the same time, where the process may have many."""
 TEMPORARY_SUFFIX = ".flush.tmp"
 """Not the suffix of `DirectoryStorage.replace`: the two may be at work on one path at the same time."""
 
@@ -43,13 +45,14 @@ class _Place(NamedTuple):
 class _Job:
     """A Flush with everything opened; `close` it on the loop's thread."""
 
-    __slots__ = ("_pinned", "directories", "error", "files", "replacements", "root", "token")
+    __slots__ = ("_pinned", "directories", "error", "files", "replacements", "root", "size", "token")
 
     def __init__(self, effect: Flush) -> None:
         storage = effect.storage
         if not isinstance(storage, DirectoryStorage):
             raise TypeError(f"{storage!r} is not a directory of this node")
         self.token = effect.token
+        self.size = _size(effect)
         self.root = storage.root
         self.error: str | None = None
         self.files: list[tuple[int, str]] = []
@@ -88,6 +91,11 @@ class _Job:
             file.unpin()
         for place in self.directories.values():
             os.close(place.fd)
+
+
+def _size(effect: Flush) -> int:
+    """How many descriptors it needs, at most."""
+    return len(effect.files) + len(effect.replacements) + len(effect.directories)
 
 
 def _carry_out(jobs: list[_Job]) -> None:
@@ -152,16 +160,27 @@ class Flusher:
         """Thread-safe; makes the loop call `collect`."""
         self._queues: dict[int, SimpleQueue[_Job | None]] = {}
         self._threads: list[Thread] = []
-        self._done: deque[_Job] = deque()
+        self._done: SimpleQueue[_Job] = SimpleQueue()
+        self._closed: deque[_Job] = deque()
+        """Done and closed, to be reported."""
+        self._held = 0
+        """Descriptors of what is not closed yet."""
+        self.max_descriptors = MAX_DESCRIPTORS
         self.pending = 0
         """Flushes taken in and not yet collected."""
 
     def submit(self, effect: Flush) -> None:
-        """Take a Flush in; `finished` is called exactly once for it, from `collect`."""
+        """Take a Flush in; `finished` is called exactly once for it, from `collect`.
+
+        When too many are open already, as when a node with very many partitions stops, this waits for earlier ones.
+        """
+        while self._held and self._held + _size(effect) > self.max_descriptors:
+            self._closed.append(self._close(self._done.get()))
         job = _Job(effect)
+        self._held += job.size
         self.pending += 1
         if job.error is not None:
-            self._done.append(job)
+            self._done.put(job)
             self._wake()
             return
         key = id(effect.storage)
@@ -175,10 +194,9 @@ class Flusher:
 
     def collect(self) -> None:
         """Report what finished. Called on the loop's thread."""
-        while self._done:
-            job = self._done.popleft()
+        while self._closed or not self._done.empty():
+            job = self._closed.popleft() if self._closed else self._close(self._done.get())
             self.pending -= 1
-            job.close()
             self._finished(job.token, job.error)
 
     def stop(self, timeout_seconds: float = 10.0) -> None:
@@ -187,8 +205,13 @@ class Flusher:
             queue.put(None)
         for thread in self._threads:
             thread.join(timeout_seconds)
-        while self._done:
-            self._done.popleft().close()
+        while not self._done.empty():
+            self._close(self._done.get())
+
+    def _close(self, job: _Job) -> _Job:
+        job.close()
+        self._held -= job.size
+        return job
 
     def _run(self, queue: SimpleQueue[_Job | None]) -> None:
         ending = False
@@ -203,5 +226,6 @@ class Flusher:
             except Exception as error:  # a thread that died would leave its flushes waiting for ever
                 for job in jobs:
                     job.error = job.error or f"log directory {job.root}: {error!r}"
-            self._done.extend(jobs)
+            for job in jobs:
+                self._done.put(job)
             self._wake()

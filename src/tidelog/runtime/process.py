@@ -65,6 +65,7 @@ def run_node(
         server = Server(loop, Limits.of(config), log)
         server.max_descriptors = max(1, descriptors - files_limit - kept)
         host = Host(loop, server, log, _peer_settings(config))
+        host.flusher.max_descriptors = min(host.flusher.max_descriptors, kept // 2)
         try:
             config = _listen(config, server, log)
             for caution in cautions(config):
