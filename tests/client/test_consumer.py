@@ -170,6 +170,18 @@ def test_a_process_with_many_open_files_can_read() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_reader_that_was_away_for_long_has_all_its_patience_when_it_comes_back() -> None:
+    with running() as cluster, Client(cluster.bootstrap, timeout_ms=20_000) as client:
+        fill(cluster, [b"a"], [b"b"], [b"c"])
+        cluster.fail(ApiKey.FETCH, lambda *_: None, lambda *_: Close, lambda *_: Close)
+        consumer = Consumer(client, {("t", 0): 0}, max_wait_ms=5)
+        assert [record.value for record in consumer.poll(10_000)] == [b"a", b"b"]
+        consumer._patience._at -= 3600  # an hour was spent on those two, and its connection was closed meanwhile
+        while not (records := consumer.poll(1_000)):
+            pass
+        assert [record.value for record in records] == [b"c"]
+
+
 def test_a_partition_that_nobody_leads_ends_the_wait() -> None:
     with running() as cluster, Client(cluster.bootstrap) as client:
         fill(cluster, [b"a"])

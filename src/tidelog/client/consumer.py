@@ -98,7 +98,8 @@ class Consumer:
         self._refusal: KafkaError | None = None
         """Came beside records that had to be delivered first; raised by the next `fetch`."""
         self._patience = Deadline(client.timeout_ms)
-        """Starts anew with every good answer: a consumer waits for ever for records, but not for a leader."""
+        """Starts with the first failure after a good answer: one waits for ever for records, but not for a leader."""
+        self._is_failing = False
         client.refresh({topic for topic, _ in positions})
 
     # --- records ---
@@ -166,6 +167,9 @@ class Consumer:
                 return answers
             if self._failure is not None:
                 failure, self._failure = self._failure, None
+                if not self._is_failing:  # whoever reads may have been busy with records for longer than any patience
+                    self._is_failing = True
+                    self._patience.progress()
                 self._patience.pause(failure)
                 self._refresh()
             if deadline.passed:
@@ -253,7 +257,7 @@ class Consumer:
         if data.error_code:
             self._refused(where, data, answer)
             return None
-        self._patience.progress()
+        self._is_failing = False
         if data.preferred_read_replica >= 0:
             self._near[where] = data.preferred_read_replica
         records = memoryview(data.records if data.records is not None else b"")
