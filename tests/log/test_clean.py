@@ -18,6 +18,7 @@ from tests.log.cleaning import (
 from tests.log.support import DAY_MS, DIRECTORY, NOW, append, batch, batches_in, marker
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.log import clean_job, clean_measure, names
+from tidelog.log.epochs import EpochHistory
 from tidelog.sim.disk import SimulatedDisk
 from tidelog.wire.batch import crc32c, iterate_records
 
@@ -223,6 +224,42 @@ def test_a_log_that_begins_earlier_again_knows_an_epoch_of_which_nothing_is_left
     again = open_compacted(disk, clean=False, recovery_point=6, start=2)
     assert again.epochs == [(2, 2), (3, 3)]
     assert again.end_offset_for_epoch(1) == (1, 2)
+
+
+@pytest.mark.parametrize("how", ["copied", "rebuilt", "recovered"])
+def test_an_epoch_whose_head_is_deleted_begins_no_later_than_the_log(how: str) -> None:
+    """Else a former leader keeps what it alone had of an older epoch, in the gap that compaction left at the start."""
+    disk = SimulatedDisk()
+    log = open_compacted(disk, segment_bytes=330)
+    append_all(log, [(b"a", b"1"), (b"a", b"2")])
+    append(log, keyed((b"head", b"1")), epoch=5)
+    log.roll(NOW)
+    for key in (b"a", b"b", b"a", b"c"):
+        append(log, keyed((key, b"5")), epoch=5)
+    log.roll(NOW)
+    append(log, keyed((b"a", b"6"), (b"b", b"6")), epoch=5)
+    log.roll(NOW)
+    clean(log)
+    assert [one.base_offset for one in batches_in(log)] == [0, 2, 6, 7]
+    assert [one.base_offset for one in log.segments] == [0, 3, 7, 9]
+    log.raise_log_start(4)
+    for path in log.delete_old_segments(NOW, log.log_end_offset):
+        disk.delete(path)
+    assert (log.log_start_offset, batches_in(log)[0].base_offset) == (4, 6)
+    assert log.epochs == [(5, 4)]
+    if how == "copied":
+        again = open_compacted(SimulatedDisk())
+        again.truncate_fully_and_start_at(4, NOW)
+        again.append_as_follower(memoryview(bytes(batches_in(log)[0].data)))
+    else:
+        log.close()
+        if how == "rebuilt":
+            disk.delete(f"{DIRECTORY}/{names.EPOCH_CHECKPOINT}")
+        else:
+            disk.replace(f"{DIRECTORY}/{names.EPOCH_CHECKPOINT}", EpochHistory().to_bytes())
+        again = open_compacted(disk, clean=False, start=4)
+    assert again.epochs == [(5, 4)]
+    assert again.end_offset_for_epoch(0) == (0, 4), "whoever has five records of epoch 0 is to give up the last"
 
 
 def test_the_head_of_an_epoch_holds_no_marker_back() -> None:

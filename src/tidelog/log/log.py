@@ -166,7 +166,10 @@ class Log(LogFiles):
                 end += 1
             last_offset = headers[end - 1].base_offset + headers[end - 1].last_offset_delta
             segment = self._segment_for(size, first.base_offset, last_offset, newest, now_ms)
-            epochs_before = self._begin_epoch(first.partition_leader_epoch, first.base_offset)
+            # The head of an epoch is kept by compaction, but a log that begins later than its leader's may lack it.
+            is_first = self.log_end_offset == self.log_start_offset
+            begins_at = self.log_end_offset if is_first else first.base_offset
+            epochs_before = self._begin_epoch(first.partition_leader_epoch, begins_at)
             position = segment.size
             try:
                 segment.append(data if size == len(data) else data[first.position : first.position + size])

@@ -209,14 +209,28 @@ class _Opening:
     def _rebuild_epochs(self) -> EpochHistory:
         """Read the history from every batch there is: its checkpoint is gone, which only a power loss can do."""
         history = EpochHistory()
-        for segment in self.segments:
-            try:
-                for _, header in segment.headers_from(0, scan.WALK_BYTES):
-                    if header.partition_leader_epoch > history.latest:
-                        history.assign(header.partition_leader_epoch, header.base_offset)
-            except CorruptionError:
-                break  # recovery decides what this means
+        try:
+            self._read_epochs(history, None)
+        except CorruptionError:
+            pass  # recovery decides what this means
         return history
+
+    def _read_epochs(self, history: EpochHistory, up_to_offset: int | None) -> None:
+        """Add the epochs of all batches before an offset, as compaction keeps the head of each.
+
+        That of the first may have gone with the segments before: its epoch is taken to begin with the first that is
+        left. A replica that has records of an older epoch there is to fetch them anew: they may never have counted.
+        """
+        for segment in self.segments:
+            if up_to_offset is not None and segment.base_offset >= up_to_offset:
+                return
+            for _, header in segment.headers_from(0, scan.WALK_BYTES):
+                if up_to_offset is not None and header.base_offset >= up_to_offset:
+                    return
+                if header.partition_leader_epoch > history.latest:
+                    is_first = not len(history)
+                    begins_at = self.segments[0].base_offset if is_first else header.base_offset
+                    history.assign(header.partition_leader_epoch, begins_at)
 
     def _with_forgotten_epochs(self, history: EpochHistory, start_offset: int, end_offset: int) -> EpochHistory:
         """The history of the whole log, which may begin before it: an unclean stop forgets that records were deleted,
@@ -227,17 +241,10 @@ class _Opening:
         if known_from <= start_offset:
             return history
         whole = EpochHistory()
-        for segment in self.segments:
-            if segment.base_offset >= known_from:
-                break
-            try:
-                for _, header in segment.headers_from(0, scan.WALK_BYTES):
-                    if header.base_offset >= known_from:
-                        break
-                    if header.partition_leader_epoch > whole.latest:
-                        whole.assign(header.partition_leader_epoch, header.base_offset)
-            except CorruptionError:
-                return history  # whoever reads there will find out
+        try:
+            self._read_epochs(whole, known_from)
+        except CorruptionError:
+            return history  # whoever reads there will find out
         for epoch, offset in history.entries:
             whole.assign(epoch, offset)
         return whole
@@ -334,7 +341,8 @@ class _Opening:
             if epoch > history.latest:
                 for known_epoch, start in stored.between(history.latest, epoch, expected, header.base_offset):
                     history.assign(known_epoch, start)
-                history.assign(epoch, header.base_offset)
+                if epoch > history.latest:
+                    history.assign(epoch, header.base_offset if len(history) else self.segments[0].base_offset)
             segment.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             segment.write_out_chunks()
             if header.producer_id >= 0:
