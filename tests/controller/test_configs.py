@@ -114,6 +114,23 @@ def test_changing_min_insync_replicas_forgets_the_elr_that_rests_on_it(resource:
     world.check()
 
 
+@pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])
+def test_who_may_lead_is_not_forgotten_where_nobody_is_in_sync(resource: tuple[int, str]) -> None:
+    world = World((1, 2, 3))
+    world.set_config(BROKER, "", SET, min_insync_replicas="2")
+    world.create("t", replicas=[[1, 2]])
+    world.crash(2)
+    world.crash(1)
+    assert (world.partition().eligible_leader_replicas, world.partition().last_known_elr) == ((1, 2), (1,))
+    world.set_config(*resource, SET, min_insync_replicas="1")
+    assert (world.partition().eligible_leader_replicas, world.partition().last_known_elr) == ((1, 2), (1,))
+    world.check()
+    world.start(2, clean=True)
+    assert (world.partition().leader, world.partition().isr) == (2, (2,))
+    assert world.partition().eligible_leader_replicas == (), "2 commits alone now, what 1 does not have"
+    world.check()
+
+
 def test_a_resource_or_a_name_given_twice_is_refused() -> None:
     world = ready()
     change = AlterableConfig(name="retention.ms", config_operation=SET, value="1")

@@ -1,7 +1,8 @@
 """IncrementalAlterConfigs 0-1 (KIP-339) and AlterConfigs 0-2: settings of topics, brokers, all brokers, and groups.
 
 One resource changes as a whole or not at all. With eligible leader replicas, min.insync.replicas has more rules, as in
-Kafka: no broker has one of its own, the cluster's cannot be removed, and changing one forgets the ELRs that rest on it.
+Kafka: no broker has one of its own, the cluster's cannot be removed, and changing one forgets the ELRs that rest on it;
+not where nobody is in sync: nothing was committed there since, and who may lead must be known.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from tidelog.config import (
     validate_node_overrides,
     validate_topic_overrides,
 )
+from tidelog.controller import levels
 from tidelog.controller.decide.create_topics import MAX_CONFIG_LENGTH
 from tidelog.controller.decide.decision import MIN_INSYNC_REPLICAS, Context, Decision
+from tidelog.controller.decide.partition_updates import without_leader
 from tidelog.controller.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -27,7 +30,7 @@ from tidelog.controller.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
-from tidelog.controller.records import ClearElrRecord, ConfigRecord
+from tidelog.controller.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.wire.messages import alter_configs, incremental_alter_configs
 
@@ -203,7 +206,17 @@ def _change(image: MetadataImage, decision: Decision, resource: Resource, change
             decision.add(ConfigRecord(resource_type=kind, resource_name=resource_name, name=name, value=value))
     changed = changes.get(MIN_INSYNC_REPLICAS, current.get(MIN_INSYNC_REPLICAS)) != current.get(MIN_INSYNC_REPLICAS)
     if changed and image.elr_enabled:
-        decision.add(ClearElrRecord(topic_name=resource_name if kind == TOPIC_RESOURCE else ""))
+        topic_name = resource_name if kind == TOPIC_RESOURCE else ""
+        decision.add(ClearElrRecord(topic_name=topic_name))
+        for topic, partition_id, partition in without_leader(image):
+            if topic_name in ("", topic.name) and not partition.isr:
+                kept = PartitionChangeRecord(
+                    topic_id=topic.topic_id,
+                    partition_id=partition_id,
+                    eligible_leader_replicas=list(partition.eligible_leader_replicas),
+                    last_known_elr=list(partition.last_known_elr),
+                )
+                decision.add(kept, levels.partition_version(image.metadata_version))
 
 
 def _check_min_insync_replicas(resource_name: str, current: Mapping[str, str], changes: Changes) -> None:

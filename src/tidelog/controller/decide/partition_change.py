@@ -200,7 +200,9 @@ class PartitionChanger:
             self.isr, self.elr = (leader,), ()
         elif leader in self.elr:
             self.how = "eligible leader replica, nobody being in sync"
-            self.isr, self.elr = (leader,), tuple(replica for replica in self.elr if replica != leader)
+            # Where one is enough by now, it commits what the others do not have.
+            others = tuple(replica for replica in self.elr if replica != leader)
+            self.isr, self.elr = (leader,), others if self.min_isr > 1 else ()
         else:
             self.how = "preferred replica" if leader == self.replicas[0] else "in-sync replica"
 
