@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.fake_cluster import Broker, Close, Cluster, running
 from tests.support.ports import free_ports
-from tidelog.client import EARLIEST, LATEST, Client, list_offsets
+from tidelog.client import EARLIEST, LATEST, Client, coordinators, list_offsets
 from tidelog.client import client as client_module
 from tidelog.client.client import parse_bootstrap
 from tidelog.client.cluster_admin import list_brokers
@@ -227,6 +227,16 @@ def test_an_error_that_lasts_is_raised_when_the_time_is_up() -> None:
         with pytest.raises(KafkaError):
             list_offsets(client, {("t", 0): LATEST})
         assert time.monotonic() - started < USUAL_TIMEOUT_S
+
+
+def test_a_coordinator_that_has_just_left_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broker still names it, and another does not know it any more."""
+    named = iter([9, 1])
+    monkeypatch.setattr(coordinators, "find_coordinator", lambda *_: next(named))
+    with running() as cluster, Client(cluster.bootstrap) as client:
+        request = MetadataRequest(topics=[])
+        broker_id, _ = coordinators.ask_coordinator(client, "group", coordinators.GROUP, request, lambda _: 0)
+        assert broker_id == 1
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "host:", ":9092", "host:0", "host:70000", "a:1,,b:2"])

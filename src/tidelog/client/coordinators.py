@@ -67,7 +67,7 @@ def ask_coordinator(
                 raise_for(code)
             return broker_id, answer
         except KafkaError as error:
-            if error.code not in (*MOVING, *busy, ErrorCode.NETWORK_EXCEPTION):
+            if error.code not in (*MOVING, *busy, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE):
                 raise
             deadline.pause(error)
             client.turn_elsewhere()

@@ -214,6 +214,11 @@ def _ask_privately(client: Client, group: str, question: str, arguments: dict[st
         broker_id = wait_for_coordinator(client, group, GROUP, deadline)
         return query(client.connect(broker_id, deadline, "query"), question, arguments, deadline.remaining_ms)
     except KafkaError as error:
-        if error.code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.INVALID_REQUEST, *MOVING):
+        if error.code in (
+            ErrorCode.NETWORK_EXCEPTION,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            *MOVING,
+        ):
             return None  # Apache Kafka ends the connection; an older node does not know the question
         raise
