@@ -14,6 +14,7 @@ rather keep what is before the damage opens it with a recovery point of 0.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tidelog.errors import CorruptionError
@@ -209,10 +210,8 @@ class _Opening:
     def _rebuild_epochs(self) -> EpochHistory:
         """Read the history from every batch there is: its checkpoint is gone, which only a power loss can do."""
         history = EpochHistory()
-        try:
+        with suppress(CorruptionError):  # recovery decides what this means
             self._read_epochs(history, None)
-        except CorruptionError:
-            pass  # recovery decides what this means
         return history
 
     def _read_epochs(self, history: EpochHistory, up_to_offset: int | None) -> None:
@@ -342,7 +341,7 @@ class _Opening:
                 for known_epoch, start in stored.between(history.latest, epoch, expected, header.base_offset):
                     history.assign(known_epoch, start)
                 if epoch > history.latest:
-                    history.assign(epoch, header.base_offset if len(history) else self.segments[0].base_offset)
+                    history.assign(epoch, header.base_offset if index or position else segment.base_offset)
             segment.note_batch(position, header.size, header.last_offset, header.newest_record_timestamp)
             segment.write_out_chunks()
             if header.producer_id >= 0:
