@@ -101,3 +101,31 @@ def test_turning_the_elr_on_makes_min_insync_replicas_the_clusters_and_off_forge
     assert update(world, ("eligible.leader.replicas.version", 0, SAFE)) is ErrorCode.NONE
     assert world.partition().eligible_leader_replicas == ()
     world.check()
+
+
+def test_without_the_elr_one_that_was_eligible_stays_in_sync_where_nobody_else_is() -> None:
+    world = World((1, 2, 3), min_insync_replicas=2)
+    world.create("t", replicas=[[1, 2]])
+    world.crash(2)
+    world.crash(1)
+    assert (world.partition().isr, world.partition().eligible_leader_replicas) == ((), (1, 2))
+    assert update(world, ("eligible.leader.replicas.version", 0, SAFE)) is ErrorCode.NONE
+    assert (world.partition().isr, world.partition().eligible_leader_replicas) == ((1,), ())
+    world.check()
+    world.start(2)
+    assert world.partition().leader == -1
+    world.start(1)
+    assert world.partition().leader == 1
+    world.check()
+
+
+def test_the_last_in_sync_may_lead_again_although_the_elr_was_switched_on_while_it_was_away() -> None:
+    world = World((1, 2), feature_levels={"metadata.version": 30})
+    world.create("t", replicas=[[1]])
+    world.crash(1)
+    assert (world.partition().leader, world.partition().isr) == (-1, (1,))
+    assert update(world, ("eligible.leader.replicas.version", 1, UPGRADE)) is ErrorCode.NONE
+    world.start(1)  # after an unclean stop: neither in sync nor eligible, but the last one that led
+    assert (world.partition().leader, world.partition().isr) == (1, (1,))
+    assert world.partition().last_known_elr == ()
+    world.check()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from tidelog.controller import levels
 from tidelog.controller.decide.decision import MIN_INSYNC_REPLICAS, Context, Decision
+from tidelog.controller.decide.partition_updates import without_leader
 from tidelog.controller.image import BROKER_RESOURCE, MetadataImage
-from tidelog.controller.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from tidelog.controller.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.messages.update_features import (
     FeatureUpdateKey,
@@ -127,6 +128,7 @@ def _switch_elr(image: MetadataImage, decision: Decision, on: bool, context: Con
     if not on:
         if image.elr_enabled:
             decision.add(ClearElrRecord())
+            _put_last_in_sync_back(image, decision)
         return
     if MIN_INSYNC_REPLICAS not in image.config(BROKER_RESOURCE, ""):
         value = str(context.config.min_insync_replicas)
@@ -138,6 +140,16 @@ def _switch_elr(image: MetadataImage, decision: Decision, on: bool, context: Con
             decision.add(
                 ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=name, name=MIN_INSYNC_REPLICAS, value=None)
             )
+
+
+def _put_last_in_sync_back(image: MetadataImage, decision: Decision) -> None:
+    """Where nobody is in sync, one that may lead stays in the ISR, as the last one does without the ELR."""
+    for topic, partition_id, partition in without_leader(image):
+        eligible, last_known = partition.eligible_leader_replicas, partition.last_known_elr
+        if not partition.isr and (eligible or last_known):
+            isr = [replica for replica in last_known if replica in (eligible or last_known)] or list(eligible[:1])
+            record = PartitionChangeRecord(topic_id=topic.topic_id, partition_id=partition_id, isr=isr)
+            decision.add(record, levels.partition_version(image.metadata_version))
 
 
 def _invalid(update: FeatureUpdateKey, message: str) -> KafkaError:

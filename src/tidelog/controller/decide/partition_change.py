@@ -236,6 +236,8 @@ class PartitionChanger:
                 record.last_known_elr = []
         elif record.isr == [] and before.leader != NO_LEADER:
             record.last_known_elr = [before.leader]
+        elif record.isr == [] and len(before.isr) == 1:  # it stayed there from before the ELR was switched on
+            record.last_known_elr = list(before.isr)
 
     def _set_assignment(self, record: PartitionChangeRecord) -> None:
         before = self.partition
