@@ -294,6 +294,13 @@ def test_a_state_file_that_is_none(tmp_path: Path, tidelog: Tidelog) -> None:
     assert err.startswith(f"tidelog status: {tmp_path}/tidelog.json is not a state file of tidelog up: ")
 
 
+@pytest.mark.parametrize("content", ["", "\0" * 700])
+def test_a_state_file_that_a_loss_of_power_left_empty_says_that_nobody_lives(plan: ClusterPlan, content: str) -> None:
+    (Path(plan.directory) / "tidelog.json").write_text(content)
+    supervisor = Supervisor(plan)
+    assert not supervisor.stop(0)
+
+
 def test_nothing_is_running(tmp_path: Path, tidelog: Tidelog) -> None:
     assert tidelog("status", "--dir", tmp_path) == (1, f"no cluster runs in {tmp_path}\n", "")
     assert tidelog("status", "--dir", tmp_path, "--json") == (1, "[]\n", "")

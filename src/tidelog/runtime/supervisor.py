@@ -131,7 +131,10 @@ def read_state(directory: str) -> ClusterState | None:
     path = os.path.join(directory, STATE_FILE)
     try:
         with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+            text = file.read()
+        if not text.strip("\0"):  # it is written whole or not at all, but for a loss of power, which nobody outlives
+            return None
+        document = json.loads(text)
         nodes = [
             NodeRecord(
                 node["id"],
