@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.node.support import TOPIC, OneNode
+from tidelog.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from tidelog.log.checkpoints import read as read_checkpoint
 from tidelog.replica import checkpoints, copying
 from tidelog.wire.batch import Record, build_batch, iterate_batches
 
@@ -134,6 +136,33 @@ def test_a_log_that_is_cut_below_its_start_does_not_begin_there_again() -> None:
     node.world.start(1)
     assert node.world.run_until(lambda: (TOPIC, 0) in node.process(1).node.replicas.partitions, 10_000)
     assert epoch_at(node, 4, 4) == NEW_EPOCH
+
+
+@pytest.mark.parametrize("checkpoint", [LOG_STARTS, RECOVERY_POINTS])
+def test_a_checkpoint_on_its_way_to_the_medium_does_not_undo_a_later_one(checkpoint: str) -> None:
+    """A log goes while another is cut: the checkpoint that came with the cut still named it, was in place last, and
+    where the log had begun was believed of the next one of its name, whose records were gone at its next start.
+    """
+    node = OneNode(1, 2, replication_events_enable="false")
+    for number in range(9):
+        assert node.produce({index: node.batch(b"%d" % number) for index in (0, 1)})[0].error_code == 0
+    replicas = node.process(1).node.replicas
+    partition, other = (replicas.partitions[TOPIC, index] for index in (0, 1))
+    for one in (partition, other):
+        replicas._flush(one)
+        assert node.world.run_until(lambda one=one: one.log.recovery_point == 9, 10_000)  # type: ignore[misc]
+        one.raise_log_start(6)
+    checkpoints.write_all(replicas)
+    partition.become_follower(2, NEW_EPOCH)
+    is_cut: list[bool] = []
+    copying.start_within(replicas, partition, 0, 4, lambda: is_cut.append(True))
+    assert node.world.run_until(lambda: partition.log.log_end_offset == 4, 10_000)
+    replicas.remove(other)
+    replicas._write_without_lost_logs()
+    assert node.world.run_until(lambda: bool(is_cut), 10_000)
+    node.world.run_for(1_000)
+    written = read_checkpoint(node.world.hosts[1].disks[0], checkpoint)
+    assert written == {(TOPIC, 0): 4}
 
 
 def test_a_leader_that_deleted_what_would_tell_where_the_logs_part_leaves_nothing_to_keep() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidelog.errors import CorruptionError, StorageError
 from tidelog.log import validation
 from tidelog.log.checkpoints import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from tidelog.replica import checkpoints
+from tidelog.replica.directory import LogDirectory, TopicPartition
 from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
+from tidelog.storage import File
 
 
 def append_from_leader(replicas: Replicas, partition: Partition, records: memoryview) -> None:
@@ -122,10 +124,7 @@ def _cut(
     directory.recovery_points[key] = directory.highest(RECOVERY_POINTS, key)  # until it is lowered on the medium
     known = (partition.leader_epoch, log.cut_count, log.log_end_offset)
 
-    def lowered(error: str | None) -> None:
-        if error is not None:
-            replicas.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
-            return
+    def lowered() -> None:
         directory.recovery_points[key] = min(offset, directory.recovery_points.get(key, 0))
         if (
             replicas.is_stopping
@@ -142,12 +141,7 @@ def _cut(
             replicas.on_damage(partition, str(damage))
 
     offsets = replicas.offsets_in(directory, RECOVERY_POINTS, lambda one: one.log.recovery_point)
-    replicas.outbox.flush(
-        directory.storage,
-        lowered,
-        replacements=[directory.durable_checkpoint(RECOVERY_POINTS, offsets)],
-        directories=[""],
-    )
+    _flush(replicas, directory, {RECOVERY_POINTS: offsets}, lowered)
 
 
 def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Callable[[], None]) -> None:
@@ -157,22 +151,38 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
     that was written since and is of the records that took its place.
     """
     directory = replicas.directory_of(partition)
-
-    def written(error: str | None) -> None:
-        if error is not None:
-            replicas.storage_failed(directory.storage, StorageError(directory.storage.root, RECOVERY_POINTS, error))
-        else:
-            then()
-
-    offsets = replicas.offsets_in(directory, RECOVERY_POINTS, lambda one: one.log.recovery_point)
-    replacements = [directory.durable_checkpoint(RECOVERY_POINTS, offsets)]
+    written = {RECOVERY_POINTS: replicas.offsets_in(directory, RECOVERY_POINTS, lambda one: one.log.recovery_point)}
     key = (partition.topic, partition.index)
     if directory.cleaner_offsets.get(key, 0) > partition.log.log_end_offset:  # what comes there is not compacted
         directory.cleaner_offsets[key] = partition.log.log_end_offset
-        replacements.append(directory.durable_checkpoint(CLEANER_OFFSETS, dict(directory.cleaner_offsets)))
+        written[CLEANER_OFFSETS] = dict(directory.cleaner_offsets)
     if directory.highest(LOG_STARTS, key) > partition.log.log_start_offset:  # a start would begin the log there again
         directory.log_starts.pop(key, None)
-        starts = replicas.offsets_in(directory, LOG_STARTS, checkpoints.log_start_of)
-        replacements.append(directory.durable_checkpoint(LOG_STARTS, starts))
+        written[LOG_STARTS] = replicas.offsets_in(directory, LOG_STARTS, checkpoints.log_start_of)
     files, directories = partition.log.files_of_cut()
-    replicas.outbox.flush(directory.storage, written, files=files, directories=directories, replacements=replacements)
+    _flush(replicas, directory, written, then, files, directories)
+
+
+def _flush(
+    replicas: Replicas,
+    directory: LogDirectory,
+    written: dict[str, dict[TopicPartition, int]],
+    then: Callable[[], None],
+    files: Sequence[File] = (),
+    directories: Sequence[str] = ("",),
+) -> None:
+    """Make checkpoints durable after files, then continue; a disk that fails takes its directory offline."""
+    storage = directory.storage
+
+    def done(error: str | None) -> None:
+        try:
+            if error is not None:
+                raise StorageError(storage.root, RECOVERY_POINTS, error)
+            directory.restore_newer(written)
+        except StorageError as failure:
+            replicas.storage_failed(storage, failure)
+        else:
+            then()
+
+    replacements = [directory.durable_checkpoint(name, offsets) for name, offsets in written.items()]
+    replicas.outbox.flush(storage, done, files=files, directories=directories, replacements=replacements)

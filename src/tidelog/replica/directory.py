@@ -8,7 +8,7 @@ An offline directory stays offline until the node is started again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidelog.errors import DirectoryError, StorageError
 from tidelog.log import checkpoints
@@ -127,6 +127,13 @@ class LogDirectory:
         """The same as a replacement of a flush, for whoever must know that it is on the medium."""
         self._written[name] = offsets
         return name, checkpoints.to_bytes(offsets)
+
+    def restore_newer(self, flushed: Mapping[str, dict[TopicPartition, int]]) -> None:
+        """Such checkpoints are in place: they have taken the place of what was written while they were on their way."""
+        for name, offsets in flushed.items():
+            newest = self._written[name]
+            if newest is not offsets and self.online:
+                self.storage.replace(name, checkpoints.to_bytes(newest))
 
 
 def _read_clean_shutdown(storage: Storage) -> tuple[bool, int]:
