@@ -81,7 +81,8 @@ class Shard:
                     for batch in iterate_batches(part.read()):
                         check_crc(batch)
                         self._replay_batch(batch)
-                self._load_offset = found.next_offset
+                # Compaction may have left nothing up to the end of the log.
+                self._load_offset = found.next_offset if found.parts else log.log_end_offset
         except StorageError as error:
             self._replicas.storage_failed(self._replicas.directory_of(self.partition).storage, error)
             return
