@@ -111,6 +111,14 @@ def test_answers_of_other_nodes_are_not_bounded_like_requests_of_clients() -> No
     assert _peer_settings(large).max_answer_bytes >= 500_000_000 + large.replica_fetch_response_max_bytes
 
 
+def test_a_broker_does_not_close_the_connection_between_two_heartbeats_for_silence() -> None:
+    """The controller would fence it: a connection that a broker ends means that the broker has ended."""
+    impatient = NodeConfig(node_id=1, log_dirs=("d",), connections_max_idle_ms=500, broker_heartbeat_interval_ms=2_000)
+    assert _peer_settings(impatient).max_idle_ms > 2_000
+    assert _peer_settings(impatient.replace(connections_max_idle_ms=-1)).max_idle_ms == -1
+    assert _peer_settings(impatient.replace(connections_max_idle_ms=600_000)).max_idle_ms == 600_000
+
+
 def test_a_second_signal_ends_it_on_the_spot(tmp_path: Path) -> None:
     with process(tmp_path, "stubborn") as (child, port):
         child.send_signal(signal.SIGTERM)

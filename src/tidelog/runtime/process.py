@@ -134,12 +134,16 @@ def _listen(config: NodeConfig, server: Server, log: EventLog) -> NodeConfig:
 
 
 def _peer_settings(config: NodeConfig) -> PeerSettings:
+    max_idle_ms = config.connections_max_idle_ms
+    if max_idle_ms >= 0:
+        # A controller takes the end of the connection that heartbeats come by for the end of the broker.
+        max_idle_ms = max(max_idle_ms, 2 * config.broker_heartbeat_interval_ms)
     return PeerSettings(
         client_id=f"tidelog-node-{config.node_id}",
         # What is fetched at once, and one batch more: a bound on requests, which may be small, is none on answers.
         max_answer_bytes=max(LARGEST_BATCH_BYTES, config.socket_request_max_bytes)
         + config.replica_fetch_response_max_bytes,
-        max_idle_ms=config.connections_max_idle_ms,
+        max_idle_ms=max_idle_ms,
         address_overrides=config.peer_addresses,
     )
 
