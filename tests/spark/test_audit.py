@@ -14,8 +14,10 @@ from tests.clients import confluent
 from tests.clients.conftest import TopicMaker
 from tests.clients.samples import Record
 from tests.support.nodes import Node
+from tidelog.client.admin import delete_records
+from tidelog.client.client import Client
 from tidelog.ledger import Entry
-from tidelog.spark.pipelines import audit, findings, land
+from tidelog.spark.pipelines import audit, cluster, findings, land
 from tidelog.spark.pipelines.audit import Audit
 from tidelog.spark.pipelines.failures import PipelineError
 from tidelog.spark.pipelines.progress import Silent
@@ -121,7 +123,7 @@ def abort(node: Node, topic: str, values: Sequence[bytes]) -> None:
 
 
 def test_a_real_topic_its_ledger_and_its_lake(
-    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, node: Node, make_topic: TopicMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = make_topic(partitions=2)
     ledger = tmp_path / "ledger"
@@ -148,6 +150,21 @@ def test_a_real_topic_its_ledger_and_its_lake(
     assert (outcome.details["acknowledged"], outcome.details["in_log"], outcome.details["landed"]) == (100, 100, 100)
     assert "Everything that was acknowledged is there, once" in (tmp_path / "audit.html").read_text()
 
+    # Behind a transaction that is open nothing can be seen, and nothing is lost.
+    monkeypatch.setattr(cluster, "SETTLE_MS", 1_000)
+    hanging = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": f"{topic}-open", "log_level": 0})
+    hanging.init_transactions(60)
+    hanging.begin_transaction()
+    hanging.produce(topic, b"open", partition=1)
+    hanging.flush(60)
+    (behind,) = confluent.produce_all(node, topic, [Record(None, b"1:50", 1)], partition=1)
+    with (ledger / f"{topic}-1.jsonl").open("a") as file:
+        file.write(Entry("1", 50, "1:50", topic, 1, behind.offset() or 0, "acknowledged", "", 1).to_line() + "\n")
+    with pytest.raises(PipelineError, match=f"a transaction is open in {topic}-1 from offset 50 on"):
+        audit.run(spark, audit.PIPELINE.options_of(**options), Silent())
+    hanging.abort_transaction(60)
+    land.run(spark, land.PIPELINE.options_of(**common, topics=topic, path=path, once=True), Silent())
+
     with (ledger / f"{topic}-0.jsonl").open("a") as file:
         file.write(Entry("0", 50, "gone", topic, 0, 50, "acknowledged", "", 1).to_line() + '\n{"producer": "torn')
     confluent.produce_all(node, topic, [Record(None, b"stranger", 1)])
@@ -156,6 +173,17 @@ def test_a_real_topic_its_ledger_and_its_lake(
     counts = {kind: count for kind, count in outcome.details["findings"].items() if count}
     assert counts == {"lost": 1, "unexpected": 1, "not landed": 1}
     assert "NOT everything held: 1 lost, 1 unexpected, 1 not landed" in (tmp_path / "audit.html").read_text()
+
+    # What retention takes when the audit has looked where the log begins is not lost, and not passed over either.
+    def late(*given: Any) -> Any:
+        with Client(node.bootstrap) as client:
+            delete_records(client, {(topic, 1): 10})
+        return read_log(*given)
+
+    read_log = audit.read_log
+    monkeypatch.setattr(audit, "read_log", late)
+    with pytest.raises(Exception, match=f"{topic}-1.* records before 10 were deleted"):
+        audit.run(spark, audit.PIPELINE.options_of(**options), Silent())
 
 
 def test_a_ledger_that_is_none(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ order, and everything in the log is in the lake once.
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidelog.spark.pipelines import charts, cluster, findings, report
@@ -22,6 +24,8 @@ from tidelog.spark.pipelines.report import Card, Section
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+    from tidelog.client.client import TopicPartition
 
 SHOWN = 20
 """Findings of each kind that are shown with their offsets; all are counted."""
@@ -48,13 +52,14 @@ def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
     try:
         topics = words(options.topics) or [row.topic for row in ledger.select("topic").distinct().collect()]
         cluster.topics_named(client, topics)
+        cluster.wait_until_settled(client, topics)
         epochs = spark.createDataFrame(cluster.epochs_of(client, topics), findings.EPOCHS)
         first = cluster.ends_of(client, topics, earliest=True)
         starts = spark.createDataFrame([(*where, offset) for where, offset in first.items()], findings.STARTS)
     finally:
         client.close()
     progress.show(Step(0, note=f"reading {', '.join(topics)}"))
-    log = read_log(spark, options, topics)
+    log = read_log(spark, options, first)
     lake, has_bytes = read_lake(spark, options.lake, topics) if options.lake else (None, False)
     ledger = ledger.where(ledger.topic.isin(topics)).persist()
     try:
@@ -87,11 +92,18 @@ def read_ledger(spark: SparkSession, path: str, progress: Progress) -> DataFrame
     return found
 
 
-def read_log(spark: SparkSession, options: Options, topics: list[str]) -> DataFrame:
-    """The topics as they are now, values as text."""
+def read_log(spark: SparkSession, options: Options, first: Mapping[TopicPartition, int]) -> DataFrame:
+    """The topics as they are now, values as text.
+
+    Named by the offsets where they began when they were asked: what retention takes meanwhile is then an error, and
+    not taken for lost.
+    """
+    starts: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in first.items():
+        starts.setdefault(topic, {})[str(partition)] = offset
     reader = spark.read.format(options.source).option("kafka.bootstrap.servers", options.bootstrap)
-    given = {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}
-    rows = reader.options(**given, subscribe=",".join(topics)).load()
+    given = {"startingOffsets": json.dumps(starts), "kafka.isolation.level": "read_committed"}
+    rows = reader.options(**given, subscribe=",".join(starts)).load()
     return rows.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 REACH_MS = 10_000
 """How long the first broker is waited for: a job that cannot begin should say so soon."""
+SETTLE_MS = 60_000
+"""How long transactions that are open are waited for, where all that is in the log must be seen."""
 
 
 def connect(bootstrap: str) -> Client:
@@ -50,7 +52,9 @@ def topics_matching(client: Client, pattern: str) -> list[str]:
     return sorted(name for name in client.metadata.topics if re.fullmatch(pattern, name))
 
 
-def ends_of(client: Client, topics: Iterable[str], *, earliest: bool = False) -> dict[TopicPartition, int]:
+def ends_of(
+    client: Client, topics: Iterable[str], *, earliest: bool = False, read_committed: bool = False
+) -> dict[TopicPartition, int]:
     """Where each partition ends (or begins) for a consumer."""
     from tidelog.client.offsets import EARLIEST, LATEST, list_offsets
 
@@ -59,7 +63,30 @@ def ends_of(client: Client, topics: Iterable[str], *, earliest: bool = False) ->
         for topic in topics
         for partition in client.topic(topic).partitions
     }
-    return {where: found.offset for where, found in list_offsets(client, wanted).items()} if wanted else {}
+    found = list_offsets(client, wanted, read_committed=read_committed) if wanted else {}
+    return {where: each.offset for where, each in found.items()}
+
+
+def wait_until_settled(client: Client, topics: Sequence[str]) -> None:
+    """Until readers of committed records see all that is there now; PipelineError when a transaction stays open."""
+    from tidelog.client.backoff import Deadline
+
+    ends = ends_of(client, topics)
+    deadline = Deadline(SETTLE_MS)
+    while True:
+        stable = ends_of(client, topics, read_committed=True)
+        behind = [where for where in sorted(ends) if stable.get(where, 0) < ends[where]]
+        if not behind:
+            return
+        topic, partition = behind[0]
+        try:
+            deadline.pause(KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "one is open"))
+        except KafkaError:
+            raise PipelineError(
+                f"a transaction is open in {topic}-{partition} from offset {stable[behind[0]]} on, and did not end in "
+                f"{SETTLE_MS // 1000} s: what stands behind it cannot be read, so nothing can be said of it; "
+                "`tidelog transactions list` shows whose it is"
+            ) from None
 
 
 def epochs_of(client: Client, topics: Iterable[str]) -> list[tuple[str, int, int, int, int]]:
