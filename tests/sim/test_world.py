@@ -8,6 +8,7 @@ import pytest
 
 from tidelog.sim.clock import Clock
 from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.disk import SimulatedDisk
 from tidelog.sim.network import Connection
 from tidelog.sim.timeline import SPAN_MS, Timeline
 from tidelog.wire.apis import ApiKey
@@ -199,3 +200,28 @@ def test_what_is_set_for_any_time_happens_in_order_of_time_and_then_of_asking() 
     assert len(happened) > 2_000
     assert happened == sorted(wanted)
     assert not timeline.run_until(lambda: False, within_ms=10)
+
+
+def test_flushes_of_a_disk_are_done_and_told_in_their_order_and_some_are_told_late() -> None:
+    """One thread of the runtime does them, one after the other; what it has done may be told a while after."""
+    late = 0
+    for seed in range(5):
+        cluster = one_node(seed)
+        disk = cluster.world.hosts[1].disks[0]
+        outbox = cluster.process(1).node.outbox
+        told: list[int] = []
+
+        def flushed(number: int, told: list[int] = told, disk: SimulatedDisk = disk) -> None:
+            nonlocal late
+            there = int(disk.read_file("counter"))
+            assert there >= number
+            late += there > number
+            told.append(number)
+
+        for number in range(60):
+            counter = [("counter", b"%d" % number)]
+            outbox.flush(disk, lambda _error, number=number: flushed(number), replacements=counter)  # type: ignore[misc]
+            cluster.world.run_for(number % 4)
+        assert cluster.world.run_until(lambda told=told: len(told) == 60, 10_000)  # type: ignore[misc]
+        assert told == sorted(told)
+    assert late

@@ -17,6 +17,22 @@ from tidelog.sim.jobs import Jobs
 from tidelog.sim.machines import Host, Process
 from tidelog.sim.wires import Wires
 
+LATE_ODDS = 8
+"""Of so many flushes one is told of a while after it is done, so that a node may die or write in between."""
+
+
+class _Flushes:
+    """What one life of a node has asked of a disk."""
+
+    __slots__ = ("done_at_ms", "told_at_ms", "untold")
+
+    def __init__(self) -> None:
+        self.done_at_ms = 0
+        """When the last of them is done."""
+        self.told_at_ms = 0
+        self.untold = 0
+        """Done, and not told yet."""
+
 
 class World(Wires):
     """Hosts whose processes live and die, take steps, and have carried out what they want."""
@@ -31,6 +47,7 @@ class World(Wires):
         self.on_step: Callable[[Process], None] | None = None
         """Looks at a node after each of its steps; it must change nothing."""
         self.steps = 0
+        self._flushes: dict[tuple[Process, SimulatedDisk], _Flushes] = {}
 
     def add_host(self, host: Host) -> None:
         """Put a machine into the world; its process is started by `start`."""
@@ -162,9 +179,7 @@ class World(Wires):
             case Send():
                 self._send(process, effect)
             case Flush():
-                flush = self._disk_of(effect).start_flush(effect)
-                delay_ms = process.host.disk_delay_ms
-                self._later(process, lambda: FlushDone(effect.token, flush.finish()), delay_ms)
+                self._flush(process, effect)
             case Work():
                 self.jobs.take(process, effect)
             case Close():
@@ -179,15 +194,35 @@ class World(Wires):
                 for disk in process.host.disks:
                     disk.kill()
 
-    def _later(self, process: Process, outcome: Callable[[], Event], delay_ms: int = 0) -> None:
-        """The outcome happens, and is told, after a drawn delay; never when the process died meanwhile."""
+    def _flush(self, process: Process, effect: Flush) -> None:
+        """Carry out a flush after a drawn delay and tell of it, at once or a little later; never to one that died.
 
-        def happen() -> None:
-            if process.alive:
-                with self.power(process):
-                    self.step(process, outcome())
+        As in the runtime, a disk does what it is asked for one after the other, and tells of it in that order.
+        """
+        disk = self._disk_of(effect)
+        queue = self._flushes.setdefault((process, disk), _Flushes())
+        flush = disk.start_flush(effect)
 
-        self.at(self.now_ms + self._delay_ms() + delay_ms, happen)
+        def carry_out() -> None:
+            if not process.alive:
+                return
+            with self.power(process):
+                done = FlushDone(effect.token, flush.finish())
+                is_late = not self.chance.below(LATE_ODDS)
+                if not is_late and not queue.untold:
+                    self.step(process, done)
+                    return
+                queue.told_at_ms = max(queue.told_at_ms, self.now_ms + (self._delay_ms() if is_late else 0))
+                queue.untold += 1
+                self.at(queue.told_at_ms, lambda: tell(done))
+
+        def tell(done: FlushDone) -> None:
+            queue.untold -= 1
+            with self.power(process):
+                self.step(process, done)
+
+        queue.done_at_ms = max(queue.done_at_ms, self.now_ms + self._delay_ms() + process.host.disk_delay_ms)
+        self.at(queue.done_at_ms, carry_out)
 
     @staticmethod
     def _disk_of(effect: Flush) -> SimulatedDisk:
