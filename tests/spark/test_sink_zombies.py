@@ -12,9 +12,10 @@ from tests.spark.reading import batch_reader, rows
 from tests.support.nodes import Node
 from tidelog.client.batches import BatchSender, Chunk
 from tidelog.client.shared_transaction import Identity
+from tidelog.spark.sink import BatchWriter, TaskWrote
 from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.sink_stream import MicroBatchSink
-from tidelog.spark.transactions import BatchWritten, CheckpointError, Exclusive, TaskRepeated, TransactionRun
+from tidelog.spark.transactions import BatchWritten, CheckpointError, Exclusive, SinkError, TaskRepeated, TransactionRun
 
 RECORD = bytes([12, 0, 0, 0, 1, 0, 0])
 """Of no timestamp delta and no key: an empty value."""
@@ -89,3 +90,18 @@ def test_a_lost_task_costs_a_turn_and_no_row(node: Node, make_topic: TopicMaker)
     driver = Driver(node, topic, lost_tasks=2)
     assert driver.batch(0).turns == 3
     assert committed(node, topic) == 1
+
+
+def test_what_a_run_wrote_that_nobody_waits_for_is_never_committed(node: Node, make_topic: TopicMaker) -> None:
+    """Spark ran a stage again, and the row that one run put into partition 1 another put into partition 0."""
+    topic = make_topic(2)
+    writer = BatchWriter(SinkOptions.parse({"kafka.bootstrap.servers": node.bootstrap, "topic": topic}), ["value"])
+    identity = writer.__getstate__()["_identity"]
+    with SinkOptions.parse({"kafka.bootstrap.servers": node.bootstrap}).client() as client:
+        senders = [BatchSender(client, identity, delivery_timeout_ms=30_000) for _ in range(2)]
+        for partition, sender in enumerate(senders):
+            sender.send((topic, partition), Chunk(RECORD, 1, 1_700_000_000_000, 1_700_000_000_000, 0))
+            sender.flush()
+    with pytest.raises(SinkError, match=f"something was written to {topic}-1 that no task reports"):
+        writer.commit([TaskWrote(identity=identity, written=senders[0].written)])
+    assert committed(node, topic) == 0

@@ -24,6 +24,7 @@ from tidelog.client.client import Client, TopicPartition
 from tidelog.client.consumer import Consumer
 from tidelog.client.offsets import LATEST, list_offsets
 from tidelog.client.shared_transaction import FENCED, Identity
+from tidelog.client.transactions import describe_transaction
 from tidelog.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.spark import sink_tasks as tasks
 from tidelog.spark.sink_open import OpenTransaction
@@ -40,6 +41,7 @@ from tidelog.wire.batch import iterate_batches
 
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
+_OFFSETS_TOPIC = "__consumer_offsets"
 _READ_BACK_BYTES = 8 * 1024 * 1024
 
 
@@ -164,6 +166,7 @@ class _OneTransaction:
         try:
             require_one_writer(where for message in wrote for where in message.written)
             written = {where: one for message in wrote for where, one in message.written.items()}
+            require_all_reported(run.client, self._transactional_id, written)
             require_in_log(run.client, identity, written)
             if entry is None and not written:
                 run.abort(identity)
@@ -261,6 +264,23 @@ class StreamWriter(_OneTransaction, DataSourceStreamArrowWriter):
         """A task failed, or the query was stopped: nothing becomes visible, and the query ends."""
         self._abort(messages, self._open.read())
         self._open.forget()
+
+
+def require_all_reported(client: Client, transactional_id: str, written: Mapping[TopicPartition, Written]) -> None:
+    """That the transaction has no partition of which no task reports: a run that nobody waits for wrote there."""
+    try:
+        found = describe_transaction(client, transactional_id).partitions
+    except KafkaError as error:
+        if error.code == ErrorCode.UNSUPPORTED_VERSION:  # brokers before 3.0 do not tell
+            return
+        raise
+    for topic, partition in found:
+        if topic != _OFFSETS_TOPIC and (topic, partition) not in written:
+            raise SinkError(
+                f"something was written to {topic}-{partition} that no task reports: Spark ran a task again, with its "
+                f"rows for other partitions; nothing is committed, start the query again. {WAY_OUT} to have that done "
+                "for you"
+            )
 
 
 def require_in_log(client: Client, identity: Identity, written: Mapping[TopicPartition, Written]) -> None:
