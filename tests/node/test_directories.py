@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tests.node.support import TOPIC, OneNode, partitions_of, values_of
+from tidelog.controller.bootstrap import format_records
 from tidelog.effects import Flush
 from tidelog.errors import ErrorCode
+from tidelog.node.node import BOOTSTRAP_CHECKPOINT
+from tidelog.quorum import snapshot
 from tidelog.replica.directory import META_PROPERTIES, MetaProperties
 from tidelog.replica.partition import Role
 from tidelog.sim.disk import SimulatedDisk
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 SECOND = "/data2"
 
@@ -182,3 +186,29 @@ def test_a_directory_that_fails_when_a_topic_is_made_fails_alone() -> None:
     assert node.world.run_until(lambda: not node.process(1).node.replicas.directories[1].online)
     assert node.process(1).alive
     assert node.produce({0: node.batch(b"a")}, topic="another")[0].error_code == 0
+
+
+class TwoUnknownDirectories(TwoDirectories):
+    """The same, in a cluster whose metadata.version has no place for directories yet."""
+
+    def start_all(self) -> None:
+        disk = self.world.hosts[1].disks[0]
+        content = snapshot.write(format_records({"metadata.version": 16}), now_ms=0)
+        disk.apply_flush(Flush(0, disk, replacements=[(BOOTSTRAP_CHECKPOINT, content)], directories=[""]))
+        super().start_all()
+
+
+def test_directories_are_known_as_soon_as_the_metadata_can_have_them() -> None:
+    """Told by the next registration only, a directory that failed would keep the leaders that nobody can reach."""
+    node = TwoUnknownDirectories()
+    core = node.process(1).node
+    known = core.image.brokers[1]
+    assert (core.image.metadata_version, known.log_dirs) == (16, ())
+    change = FeatureUpdateKey(feature="metadata.version", max_version_level=30, upgrade_type=1)
+    assert node.ask(1, ApiKey.UPDATE_FEATURES, 1, UpdateFeaturesRequest(feature_updates=[change])).error_code == 0
+    assert node.world.run_until(lambda: len(core.image.brokers[1].log_dirs) == 2, within_ms=5_000)
+    assert (core.image.brokers[1].epoch, core.image.brokers[1].fenced) == (known.epoch, False)
+    lost = node.held_by(node.second)
+    node.second.fail("append", reason="input/output error")
+    node.produce({index: node.batch(b"more") for index in range(4)})
+    assert node.world.run_until(lambda: {index for index, leader in node.leaders().items() if leader == -1} == lost)

@@ -45,8 +45,8 @@ def _broker(image: MetadataImage, broker_id: int, before: Broker | None, reason:
     if before is None or before.incarnation_id != after.incarnation_id:
         yield "broker-registered", "info", fields
         return
-    if before.log_dirs != after.log_dirs:
-        gone = [to_text(each) for each in before.log_dirs if each not in after.log_dirs]
+    gone = [to_text(each) for each in before.log_dirs if each not in after.log_dirs]
+    if gone:
         yield "broker-directories-offline", "warning", {**fields, "directories": gone}
     if after.in_controlled_shutdown and not before.in_controlled_shutdown:
         yield "broker-stopping", "info", fields

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.config import NodeConfig, TopicConfig
+from tidelog.controller import levels
 from tidelog.controller.delta import ImageDelta
 from tidelog.controller.entities import NO_LEADER, Topic
 from tidelog.controller.entities import Partition as PartitionImage
@@ -269,6 +270,14 @@ class Broker:
         fetcher = self._fetchers.get(replica.leader_id)
         if fetcher is not None:
             fetcher.remove(replica)
+
+    def is_half_known(self, broker_epoch: int) -> bool:
+        """Whether this broker registered before metadata.version had log directories, and has it now (KIP-858)."""
+        image = self._image()
+        known = image.brokers.get(self.node_id)
+        if known is None or known.epoch != broker_epoch or known.log_dirs:
+            return False
+        return levels.has_directories(image.metadata_version)
 
     def address_of(self, broker_id: int) -> tuple[int, str, int] | None:
         """Where another broker is reached by brokers; by a controller that is none, at the first address it told."""

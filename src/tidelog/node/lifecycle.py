@@ -53,6 +53,7 @@ class BrokerLifecycle:
         offline_directories: Callable[[], list[bytes]],
         is_ready: Callable[[int], bool],
         note_registered: Callable[[int], None],
+        is_half_known: Callable[[int], bool] = lambda broker_epoch: False,
     ) -> None:
         self.state = State.STARTING
         self.broker_epoch = -1
@@ -66,6 +67,8 @@ class BrokerLifecycle:
         self._is_ready = is_ready
         """Whether the metadata up to this offset is applied and the logs are open."""
         self._note_registered = note_registered
+        self._is_half_known = is_half_known
+        """Whether the cluster's metadata has room by now for more than this epoch's registration says there."""
         self._timer: Timer | None = None
         self._stopped: Callable[[], None] | None = None
 
@@ -136,6 +139,10 @@ class BrokerLifecycle:
             offline_log_dirs=self._offline_directories(),
         )
         self._link.ask(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, request, self._beaten)
+        if self.state in (State.RECOVERING, State.RUNNING) and self._is_half_known(self.broker_epoch):
+            # The same incarnation: its epoch and state stay. What comes of it is told by the metadata.
+            registration = self._registration()
+            self._link.ask(ApiKey.BROKER_REGISTRATION, REGISTRATION_VERSION, registration, lambda response, error: None)
 
     def _beat_soon(self) -> None:
         """The controller was not reached, or moved: a broken connection must be replaced within the grace it gives."""

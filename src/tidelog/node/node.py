@@ -119,6 +119,7 @@ class Node:
             lambda: [one.directory_id for one in hosting if not one.online],
             self._caught_up,
             self._note_registered,
+            self.broker.is_half_known,
         )
         self.isr_changes = IsrChanges(
             config.node_id,
