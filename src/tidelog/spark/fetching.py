@@ -270,6 +270,9 @@ class RangeFetcher:
 
     def _wait_for_records(self, data: Any) -> None:
         """A new leader's high watermark may be behind for a moment: what was committed comes back."""
+        if self._replica is not None:  # it stands still, cut off perhaps, and the leader has what was promised
+            self._replica, self._rack = None, ""
+            return
         seen = data.last_stable_offset if self._options.read_committed else data.high_watermark
         self._promise.pause(
             KafkaError(
