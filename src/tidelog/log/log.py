@@ -247,7 +247,7 @@ class Log(LogFiles):
         """About how many bytes of batches lie between two offsets; exact near the end of the log."""
         try:
             return self._reader.bytes_between(first_offset, end_offset, self.log_end_offset)
-        except CorruptionError:
+        except (CorruptionError, StorageError):
             return self.size_bytes  # a reader will find out
 
     def offset_for_timestamp(self, timestamp: int, up_to_offset: int) -> FoundByTime | None:

@@ -93,6 +93,10 @@ class Cleaner:
         except CorruptionError as error:
             self._damaged(partition, str(error))
             return
+        except StorageError as error:
+            replicas.storage_failed(partition.log.storage, error)
+            self._look_after(config.log_cleaner_backoff_ms)
+            return
         underway = self._underway = _Cleaning(partition, sources)
         underway.begun_ms = self._outbox.now_ms
         storage = replicas.directory_of(partition).storage
@@ -108,9 +112,13 @@ class Cleaner:
         for partition in self._replicas.partitions.values():
             if not partition.config.is_compacted or partition.role is Role.OFFLINE or partition in self._uncleanable:
                 continue
-            cleanable = clean_measure.measure(
-                partition.log, self._cleaned_to(partition), partition.last_stable_offset, self._outbox.now_ms
-            )
+            try:
+                cleanable = clean_measure.measure(
+                    partition.log, self._cleaned_to(partition), partition.last_stable_offset, self._outbox.now_ms
+                )
+            except StorageError as error:
+                self._replicas.storage_failed(partition.log.storage, error)
+                continue
             if not cleanable.dirty_bytes or not (
                 cleanable.is_overdue or cleanable.dirty_ratio > partition.config.min_cleanable_dirty_ratio
             ):

@@ -148,19 +148,27 @@ class Replicas:
     def set_aside_strays(self, known: Callable[[str, int, bytes | None], bool]) -> list[str]:
         """Rename what is on disk but not in the metadata, so that it is kept and never served. Returns the names."""
         strays: list[str] = []
-        for directory in self.directories:
-            storage = directory.storage
-            for name in storage.list("") if directory.online else ():
-                if names.is_deleted_directory(name):
-                    self._delete(storage, [name])
-                    continue
-                topic_partition = names.parse_directory_name(name)
-                if topic_partition is None or topic_partition[0] == "__cluster_metadata":
-                    continue
-                if not known(*topic_partition, partition_metadata.read(storage, name)):
-                    self._set_aside(directory, topic_partition)
-                    strays.append(f"{storage.root}/{name}")
+        for directory in [one for one in self.directories if one.online]:
+            try:
+                self._set_strays_aside(directory, known, strays)
+            except StorageError as error:
+                self.storage_failed(directory.storage, error)
         return strays
+
+    def _set_strays_aside(
+        self, directory: LogDirectory, known: Callable[[str, int, bytes | None], bool], strays: list[str]
+    ) -> None:
+        storage = directory.storage
+        for name in storage.list(""):
+            if names.is_deleted_directory(name):
+                storage.delete(name)
+                continue
+            topic_partition = names.parse_directory_name(name)
+            if topic_partition is None or topic_partition[0] == "__cluster_metadata":
+                continue
+            if not known(*topic_partition, partition_metadata.read(storage, name)):
+                self._set_aside(directory, topic_partition)
+                strays.append(f"{storage.root}/{name}")
 
     def _set_aside(self, directory: LogDirectory, key: TopicPartition) -> None:
         self._forget(directory, key)

@@ -292,13 +292,18 @@ class _Fetch:
         found = self._read_log(partition, offset, min(entry.max_bytes, max(budget, 0)), end_offset, at_least_one)
         if not found.size:
             return 0
-        data.records = found.parts
         if read_committed:
-            data.aborted_transactions = [
-                AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
-                for one in log.aborted_transactions(offset, found.next_offset)
-            ]
+            data.aborted_transactions = self._aborted(partition, offset, found.next_offset)
+        data.records = found.parts
         return int(found.size)
+
+    def _aborted(self, partition: Partition, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        try:
+            aborted = partition.log.aborted_transactions(first_offset, end_offset)
+        except StorageError as error:
+            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        return [AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted]
 
     def _read_log(
         self, partition: Partition, offset: int, max_bytes: int, end_offset: int, at_least_one: bool
