@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Tidelog
 from tests.client.fake_cluster import Close, Cluster, running
+from tests.support.processes import wait_until
 from tidelog.cli.records_text import json_fields, parse_json_line, shown, time_text
 from tidelog.client import ConsumedRecord
 from tidelog.errors import ErrorCode
@@ -51,6 +54,18 @@ def test_lines_keys_headers_and_tombstones(tidelog: Tidelog, cluster: Cluster) -
         (None, b"none", []),
         (b"gone", None, []),
     ]
+
+
+def test_lines_do_not_wait_for_others_that_may_never_come(cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "tidelog", "produce", "t", "--bootstrap", cluster.bootstrap, "--partition", "0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"a\nb\nc\nhalf a ")
+        process.stdin.flush()
+        wait_until(lambda: [one.value for one in stored(cluster)] == [b"a", b"b", b"c"], 60, "whole lines are written")
+        _, told = process.communicate(b"line")
+        assert (process.returncode, told) == (0, b"4 records written to t\n")
+    assert [one.value for one in stored(cluster)] == [b"a", b"b", b"c", b"half a line"]
 
 
 def test_the_summary_in_json(tidelog: Tidelog, cluster: Cluster) -> None:

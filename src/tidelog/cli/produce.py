@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tidelog.cli.frame import Exit, Parser, UsageError, add_cluster, add_json
@@ -28,6 +31,7 @@ written as JSON. When all is acknowledged, the number of records is printed on s
 output). Records are acknowledged before the command ends; at exit code 0 none was lost."""
 
 _LINGER_SECONDS = 0.1
+_READ_BYTES = 1 << 20
 
 
 def configure(parser: Parser) -> None:
@@ -83,10 +87,33 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
+def _lines(idle: Callable[[], None]) -> Iterator[bytes]:
+    """Standard input line by line; `idle` is called when the next is not there yet, since it may never come."""
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # somebody put another stream in its place
+        yield from sys.stdin.buffer
+        return
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    begun = b""
+    while True:
+        if not poller.poll(_LINGER_SECONDS * 1000):
+            idle()
+            poller.poll()
+        data = os.read(descriptor, _READ_BYTES)
+        if not data:
+            break
+        *lines, begun = (begun + data).split(b"\n")
+        yield from lines
+    if begun:
+        yield begun
+
+
 def _read_lines(arguments: argparse.Namespace, producer: Producer) -> None:
     separator = arguments.key_separator.encode() if arguments.key_separator is not None else None
     last_flush = time.monotonic()
-    for number, raw in enumerate(sys.stdin.buffer, start=1):
+    for number, raw in enumerate(_lines(producer.flush), start=1):
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if arguments.json_lines and not line.strip():
             continue
