@@ -187,7 +187,7 @@ def test_log_append_time_and_compacted_gaps(node: Node, make_topic: TopicMaker) 
     assert all(row["timestamp"].timestamp() * 1000 >= begun_ms for row in found)
 
 
-def test_deleted_offsets_are_data_loss(node: Node, make_topic: TopicMaker) -> None:
+def test_deleted_offsets_are_data_loss(node: Node, make_topic: TopicMaker, capsys: pytest.CaptureFixture[str]) -> None:
     topic = make_topic()
     numbered(node, topic, 50)
     reader = batch_reader(node, subscribe=topic)
@@ -207,6 +207,8 @@ def test_deleted_offsets_are_data_loss(node: Node, make_topic: TopicMaker) -> No
         batch_reader(node, subscribe=topic, startingOffsets=start).partitions()
     found = rows(batch_reader(node, subscribe=topic, startingOffsets=start, failOnDataLoss="false"))
     assert offsets(found) == {0: list(range(20, 50))}
+    told = f"data loss: {topic}-0 starts at 3 but its records before 20 were deleted; going on"
+    assert told in capsys.readouterr().err
     end = json.dumps({topic: {"0": 60}})
     with pytest.raises(DataLossError, match="ends at 50, before the offset 60"):
         batch_reader(node, subscribe=topic, endingOffsets=end).partitions()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 
 from tidelog.client.client import Client
@@ -172,6 +173,8 @@ class SourceCluster:
     def _lost(self, where: Partition, what: str) -> None:
         if self.options.fail_on_data_loss:
             raise DataLossError(f"{where[0]}-{where[1]} {what}; failOnDataLoss=false reads what is there")
+        told = f"tidelog: data loss: {where[0]}-{where[1]} {what}; going on, as failOnDataLoss=false says"
+        print(told, file=sys.stderr)
 
 
 def _each(given: Offsets, partitions: list[Partition], name: str) -> dict[Partition, int]:
