@@ -64,7 +64,7 @@ def process(directory: Path, behaviour: str) -> Iterator[tuple[subprocess.Popen[
         child.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_a_clean_stop(tmp_path: Path, number: signal.Signals) -> None:
     with process(tmp_path, "obedient") as (child, port):
         with Client(port) as client:
@@ -74,6 +74,14 @@ def test_a_signal_is_a_clean_stop(tmp_path: Path, number: signal.Signals) -> Non
         assert child.returncode == 0
         lines = [line.split(maxsplit=3)[2:] for line in errors.splitlines()]
         assert [words[1].split()[0] for words in lines] == ["listening", "stop-requested", "stopped"]
+
+
+def test_a_terminal_that_is_closed_is_told_of_twice_and_is_a_clean_stop(tmp_path: Path) -> None:
+    with process(tmp_path, "stubborn") as (child, port):
+        for number in (signal.SIGHUP, signal.SIGHUP):
+            child.send_signal(number)
+        with Client(port) as client:
+            assert client.ask("still") == "still"
 
 
 def test_a_setting_to_be_careful_with_is_warned_about(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ EXAMPLES = """\
   controller.quorum.bootstrap.servers=127.0.0.1:9093
   log.dirs=/var/lib/tidelog
 
-SIGTERM and Ctrl-C stop it cleanly: exit code 0. Anything else ends it with another code and a line that says why."""
+SIGTERM, Ctrl-C and the end of its terminal stop it cleanly: exit code 0. Anything else ends it with another code and a
+line that says why."""
 
 
 def configure(parser: Parser) -> None:

@@ -2,8 +2,8 @@
 
     directories locked -> sockets bound -> node made -> clients let in -> … -> stopped
 
-Whatever refuses to start does so before anything was changed, with a TidelogError whose text is one line. SIGTERM and
-SIGINT ask for a clean stop; a second one ends the process on the spot.
+Whatever refuses to start does so before anything was changed, with a TidelogError whose text is one line. SIGTERM,
+SIGINT and SIGHUP (a terminal that is closed) ask for a clean stop; a second one ends the process on the spot.
 """
 
 from __future__ import annotations
@@ -156,11 +156,13 @@ def _default_factory() -> NodeFactory:
 
 @contextmanager
 def _signals(host: Host, log: EventLog) -> Iterator[None]:
-    """Turn SIGTERM and SIGINT into a clean stop, the second one into an end at once."""
+    """Turn SIGTERM, SIGINT and SIGHUP into a clean stop, the second one into an end at once."""
     received: list[int] = []
     delivered: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
+        if received and number == signal.SIGHUP:  # a terminal that goes is told of by the system and by the shell
+            return
         if received:
             log.error("killed", signal=signal.Signals(number).name, reason="a second signal while stopping")
             os._exit(128 + number)
@@ -173,7 +175,10 @@ def _signals(host: Host, log: EventLog) -> Iterator[None]:
             log.info("stop-requested", signal=signal.Signals(received[0]).name)
             host.request_stop()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    asking = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        asking.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in asking}
     host.loop.on_wake.append(deliver)
     try:
         yield
