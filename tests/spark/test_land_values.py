@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import to_avro
 
 from tests.spark.frames import records_of
 from tidelog.errors import ConfigError
-from tidelog.spark.pipelines import values
+from tidelog.spark.pipelines import lake, land, values
 from tidelog.spark.pipelines.failures import PipelineError
-from tidelog.spark.pipelines.lake import check_schema
+from tidelog.spark.pipelines.lake import Lake, check_schema
+from tidelog.spark.pipelines.progress import Silent
 from tidelog.spark.pipelines.values import ValueFormat
 
 ORDERS = ValueFormat("json", "city string, cents bigint")
@@ -104,3 +106,50 @@ def test_a_schema_that_is_none_is_said_so(tmp_path: Path) -> None:
         values.read_format("avro", str(file))
     with pytest.raises(ConfigError, match="the schema of the values is none"):
         values.struct_of("city strong")
+
+
+def test_a_batch_that_was_begun_with_another_schema_is_landed_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver dies in a batch, its schema gains a column, and a record that was good then is bad now."""
+    checkpoint = tmp_path / "_state" / "checkpoint"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id": "stream"}')
+    (checkpoint / "offsets" / "1").write_text("")
+    monkeypatch.setattr(spark.sparkContext, "getLocalProperty", lambda _: "stream")
+    options = land.PIPELINE.options_of(topics="t", path=str(tmp_path), optimize_every=0)
+    place = Lake(str(tmp_path))
+
+    def begin(schema: str, batch_id: int, *sent: bytes) -> None:
+        known = ValueFormat("json", schema)
+        rows = records_of(spark, [("t", batch_id, offset, value) for offset, value in enumerate(sent)])
+        land._Job(spark, options, known, Silent())._land_batch(values.shape(rows, known), batch_id)
+
+    def landed(batch_id: int) -> dict[str, list[int]]:
+        tables = {"records": place.read(spark, place.records), "quarantine": place.read(spark, place.quarantine)}
+        return {
+            name: sorted(row.offset for row in table.where(f"partition = {batch_id}").collect())
+            for name, table in tables.items()
+            if table is not None
+        }
+
+    append_once = lake.append_once
+
+    def dies(rows: DataFrame, table: str, *given: Any, **named: Any) -> None:
+        if table == place.records:
+            raise KeyboardInterrupt
+        append_once(rows, table, *given, **named)
+
+    half = (b'{"n": 1}', b"bad", b'{"n": 2, "m": "x"}')
+    monkeypatch.setattr(lake, "append_once", dies)
+    with pytest.raises(KeyboardInterrupt):
+        begin("n bigint", 0, *half)
+    monkeypatch.setattr(lake, "append_once", append_once)
+    assert landed(0) == {"quarantine": [1]}
+    begin("n bigint, m bigint", 0, *half)
+    assert landed(0) == {"records": [0], "quarantine": [1, 2]}
+    # And one that was whole: it died before Spark had noted its end.
+    whole = (b'{"n": 3}', b'{"n": 4, "k": "y"}')
+    begin("n bigint, m bigint", 1, *whole)
+    begin("n bigint, m bigint, k bigint", 1, *whole)
+    assert landed(1) == {"records": [0, 1], "quarantine": []}

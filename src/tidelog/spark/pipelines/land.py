@@ -114,6 +114,7 @@ class _Job:
         self._progress = progress
         self._checkpoint = options.checkpoint or f"{self.lake.state}/checkpoint"
         self._queries: list[StreamingQuery] = []
+        self._is_first_batch = True
         self._quarantined_before = self._count_quarantined()
         self._check_state()
 
@@ -227,14 +228,26 @@ class _Job:
         else:
             shaped.persist()  # it is read twice, and parsing is dear
             try:
-                bad = values.refused(shaped, self._values)
-                if not bad.isEmpty():
-                    lake.append_once(bad, self.lake.quarantine, application, batch_id, may_grow=True)
-                lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)
+                self._land_parsed(shaped, rows, application, batch_id)
             finally:
                 shaped.unpersist()
         if self._options.optimize_every and (batch_id + 1) % self._options.optimize_every == 0:
             self._compact(shaped.sparkSession)
+
+    def _land_parsed(self, shaped: DataFrame, rows: DataFrame, application: str, batch_id: int) -> None:
+        """Bad ones first. A batch that an earlier run began may have been told apart by another schema then."""
+        spark, bad, name = shaped.sparkSession, values.refused(shaped, self._values), application
+        if self._is_first_batch:
+            self._is_first_batch = False
+            if lake.landed_batch(spark, self.lake, self.lake.records, application) >= batch_id:
+                return
+            if lake.landed_batch(spark, self.lake, self.lake.quarantine, application) >= batch_id:
+                aside = self.lake.read(spark, self.lake.quarantine)
+                assert aside is not None
+                bad, name = bad.join(aside, ["topic", "partition", "offset"], "left_anti"), f"{application}-again"
+        if not bad.isEmpty():
+            lake.append_once(bad, self.lake.quarantine, name, batch_id, may_grow=True)
+        lake.append_once(rows, self.lake.records, application, batch_id, may_grow=True)
 
     def _compact(self, spark: SparkSession) -> None:
         """Small files cost readers, not correctness: what goes wrong here is told and the landing goes on."""
