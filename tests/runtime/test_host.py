@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.runtime import jobs
 from tests.runtime.scripted import Client, Running, ScriptedNode, answer_metadata, running
 from tests.support.ports import free_ports
 from tidelog.effects import Effect, Flush, Halt, Reply, Send, Tell, Work
 from tidelog.events import Event, FlushDone, PeerAnswered, PeerFailed, Request, Tick, WorkDone
+from tidelog.runtime import host as host_module
+from tidelog.runtime import peers as peers_module
+from tidelog.runtime import process as process_module
+from tidelog.runtime import server as server_module
 from tidelog.runtime.clock import Clock
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -69,6 +76,32 @@ def test_two_nodes_talk(tmp_path: Path) -> None:
             answered, failed = sorted(outcomes, key=lambda event: event.peer_id)
             assert (answered.request_id, answered.body.cluster_id) == (11, "tidelog-node-1")
             assert (failed.request_id, failed.reason) == (12, "connection refused")
+
+
+def test_an_answer_that_follows_from_a_request_that_could_not_be_sent_leaves_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests to peers leave after the answers of a turn; an answer that comes of them must not wait for a timer."""
+    for module, name in ((host_module, "LOOK_AT_SETTINGS_MS"), (server_module, "SWEEP_MS"), (peers_module, "SWEEP_MS")):
+        monkeypatch.setattr(module, name, 3_600_000)
+    patient = peers_module.PeerSettings(connect_timeout_ms=3_600_000)
+    monkeypatch.setattr(process_module, "_peer_settings", lambda _config: patient)
+    monkeypatch.setattr(peers_module.PeerConnection, "send", lambda self: self._lose("connection lost"))
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        port = peer.getsockname()[1]
+        asked: list[Request] = []
+
+        def script(node: ScriptedNode, event: Event) -> list[Effect]:
+            if isinstance(event, Request):
+                asked.append(event)
+                return [Send(2, "127.0.0.1", port, "main", 1, 3, 9, MetadataRequest(), 3_600_000)]
+            if isinstance(event, PeerFailed):
+                return [Reply(asked[0].connection_id, asked[0].slot, MetadataResponse(cluster_id=event.reason))]
+            return []
+
+        with running(tmp_path, script) as node, Client(node.port) as client:
+            client.socket.settimeout(20)
+            assert client.ask("forward") == "connection lost"
 
 
 def test_time_passes_when_the_node_asked_for_it(tmp_path: Path) -> None:

@@ -203,6 +203,9 @@ class Host:
                 self._admit_clients()
         self.server.flush()
         self.peers.flush()
+        while self.server.dirty:  # a request that could not be sent was answered with an error
+            self.server.flush()
+            self.peers.flush()
 
     def _look_at_settings(self) -> None:
         """Dynamic settings: limits of connections hold from the next one on."""
