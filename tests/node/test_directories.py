@@ -43,8 +43,8 @@ class TwoDirectories(OneNode):
     def held_by(self, disk: SimulatedDisk) -> set[int]:
         return {int(name.rpartition("-")[2]) for name in disk.list("") if name.startswith(f"{TOPIC}-")}
 
-    def leaders(self) -> dict[int, int]:
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)])
+    def leaders(self, topic_name: str = TOPIC) -> dict[int, int]:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=topic_name)])
         topic = self.ask(1, ApiKey.METADATA, 12, request).topics[0]
         return {one.partition_index: one.leader_id for one in topic.partitions}
 
@@ -188,6 +188,15 @@ def test_a_directory_that_fails_when_a_topic_is_made_fails_alone() -> None:
     assert node.produce({0: node.batch(b"a")}, topic="another")[0].error_code == 0
 
 
+def test_a_replica_that_cannot_be_made_is_told() -> None:
+    """The controller did not know in which directory it was to be, and its broker led it for ever, for nobody."""
+    node = TwoDirectories()
+    node.second.fail("make_directory")
+    assert node.create("another", 2).error_code == 0
+    assert node.world.run_until(lambda: sorted(node.leaders("another").values()) == [-1, 1])
+    assert node.process(1).alive
+
+
 class TwoUnknownDirectories(TwoDirectories):
     """The same, in a cluster whose metadata.version has no place for directories yet."""
 
@@ -212,3 +221,17 @@ def test_directories_are_known_as_soon_as_the_metadata_can_have_them() -> None:
     node.second.fail("append", reason="input/output error")
     node.produce({index: node.batch(b"more") for index in range(4)})
     assert node.world.run_until(lambda: {index for index, leader in node.leaders().items() if leader == -1} == lost)
+
+
+def test_a_replica_is_not_begun_anew_while_it_may_be_in_a_directory_that_failed() -> None:
+    node = TwoUnknownDirectories()
+    node.produce({index: node.batch(b"kept") for index in range(4)})
+    lost = node.held_by(node.second)
+    node.world.kill(1)
+    node.second.fail("list", path_prefix=TOPIC)
+    node.start_all()
+    assert not node.process(1).node.replicas.directories[1].online
+    assert node.held_by(node.world.hosts[1].disks[0]) == {0, 1, 2, 3} - lost
+    for index in range(4):
+        answer = partitions_of(node.fetch({index: 0}))[index]
+        assert (answer.error_code == 0) == (index not in lost)

@@ -12,7 +12,7 @@ from typing import Any
 from tidelog.config import NodeConfig, TopicConfig
 from tidelog.controller import levels
 from tidelog.controller.delta import ImageDelta
-from tidelog.controller.entities import NO_LEADER, Topic
+from tidelog.controller.entities import MIGRATING_DIRECTORY, NO_LEADER, UNASSIGNED_DIRECTORY, Topic
 from tidelog.controller.entities import Partition as PartitionImage
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.coordination.coordinator import Coordinator
@@ -140,10 +140,11 @@ class Broker:
             self._reconfigure(delta)
         for topic_id, partitions in delta.partitions.items():
             changed = image.topics.get(topic_id)
-            for index in partitions:
+            for index, known in partitions.items():
                 partition = changed.partitions.get(index) if changed is not None else None
                 if changed is not None and partition is not None:
-                    self._follow(changed, index, partition)
+                    is_new = known is None or self.node_id not in known.replicas
+                    self._follow(changed, index, partition, is_new)
         for broker_id, before in delta.brokers.items():
             after = image.brokers.get(broker_id)
             if before is not None and not before.fenced and after is not None and after.fenced:
@@ -155,8 +156,8 @@ class Broker:
             for replica in self.replicas.partitions.values():
                 replica.advance_high_watermark()
 
-    def _follow(self, topic: Topic, index: int, partition: PartitionImage) -> None:
-        """Make one replica what the metadata says it is."""
+    def _follow(self, topic: Topic, index: int, partition: PartitionImage, is_new: bool = False) -> None:
+        """Make one replica what the metadata says it is; `is_new` when it has not been this broker's before."""
         held = self.replicas.partitions.get((topic.name, index))
         if self.node_id not in partition.replicas:
             if held is None:
@@ -164,8 +165,9 @@ class Broker:
             elif held.topic_id == topic.topic_id:
                 self._remove(held)
             return
-        replica = self._open(topic, index, partition)
+        replica = self._open(topic, index, partition, is_new)
         if replica is None:
+            self._tell_unreachable(topic, index, partition)
             return
         directory_id = partition.directory_of(self.node_id)
         is_copied_anew = self._damage.is_copied_anew(replica)
@@ -185,7 +187,15 @@ class Broker:
             return
         self.role_changed(replica)
 
-    def _open(self, topic: Topic, index: int, partition: PartitionImage) -> Partition | None:
+    def _tell_unreachable(self, topic: Topic, index: int, partition: PartitionImage) -> None:
+        """Let the controller know that a replica is not served, where it does not know in which directory it is."""
+        offline = [one.directory_id for one in self.replicas.directories if not one.online]
+        is_known = partition.directory_of(self.node_id) not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+        if offline and not is_known and (topic.name, index) not in self.replicas.damaged:
+            held = self.replicas.partitions.get((topic.name, index))
+            self._assignments.assign(topic.topic_id, index, offline[0] if held is None else held.directory_id)
+
+    def _open(self, topic: Topic, index: int, partition: PartitionImage, is_new: bool) -> Partition | None:
         """The replica, opened where it is not yet; None while it may not be, or cannot."""
         directory_id = partition.directory_of(self.node_id)
         elr = partition.eligible_leader_replicas
@@ -202,7 +212,7 @@ class Broker:
             ):
                 return None
             config = self.topic_config(topic.name)
-            replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, config)
+            replica = self.replicas.host(topic.name, topic.topic_id, index, directory_id, config, is_new)
             if replica is not None or (topic.name, index) not in self.replicas.damaged:
                 return replica
         return None

@@ -17,7 +17,7 @@ from tidelog.replica.partition import Partition, Role, Surroundings
 from tidelog.replica.refused_batches import RefusedBatches
 from tidelog.replica.throttle import ReplicationThrottles
 from tidelog.storage import Storage
-from tidelog.wire.uuids import ZERO_UUID
+from tidelog.wire.uuids import ONE_UUID, ZERO_UUID
 
 
 class Replicas:
@@ -86,7 +86,7 @@ class Replicas:
     # --- what the metadata says ---
 
     def host(
-        self, topic: str, topic_id: bytes, index: int, directory_id: bytes, config: TopicConfig
+        self, topic: str, topic_id: bytes, index: int, directory_id: bytes, config: TopicConfig, is_new: bool
     ) -> Partition | None:
         """Open this replica, or make it; None when the directory it belongs to is offline."""
         partition = self.partitions.get((topic, index))
@@ -94,7 +94,7 @@ class Replicas:
             return partition if self.directory_of(partition).online else None
         if partition is not None:
             self.remove(partition)  # the topic was deleted and made again under its name
-        directory = self._directory_for((topic, index), topic_id, directory_id)
+        directory = self._directory_for((topic, index), topic_id, directory_id, is_new)
         if directory is None:
             return None
         try:
@@ -188,10 +188,14 @@ class Replicas:
         if self.is_loaded:
             checkpoints.write_all(self)
 
-    def _directory_for(self, key: TopicPartition, topic_id: bytes, directory_id: bytes) -> LogDirectory | None:
+    def _directory_for(
+        self, key: TopicPartition, topic_id: bytes, directory_id: bytes, is_new: bool
+    ) -> LogDirectory | None:
         """Where the replica is, else where the controller wants it, else the emptiest directory."""
         name = names.directory_name(*key)
-        for directory in [one for one in self.directories if one.online]:
+        # One that failed may be back with what was moved away from it: the directory that is known comes first.
+        order = sorted(self.directories, key=lambda one: one.directory_id != directory_id)
+        for directory in [one for one in order if one.online]:
             storage = directory.storage
             try:
                 if storage.exists(name) and partition_metadata.read(storage, name) in (topic_id, None):
@@ -202,6 +206,8 @@ class Replicas:
             if directory.directory_id == directory_id and directory_id != ZERO_UUID:
                 return directory if directory.online else None
         online = [one for one in self.directories if one.online]
+        if not is_new and directory_id in (ZERO_UUID, ONE_UUID) and len(online) < len(self.directories):
+            return None  # nobody knows where it is: it may be in one that failed
         held = {one.directory_id: 0 for one in online}
         for partition in self.partitions.values():
             if partition.directory_id in held:
