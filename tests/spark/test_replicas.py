@@ -55,6 +55,7 @@ def compare(spark: SparkSession, cluster: Path, **options: str) -> Outcome:
 
 def test_identical_replicas_and_one_that_lost_a_bit_and_one_that_was_forged(spark: SparkSession, cluster: Path) -> None:
     report = cluster / "report.html"
+    (cluster / "node-4" / "data").mkdir(parents=True)  # has no replica of anything
     outcome = compare(spark, cluster, report=str(report))
     assert outcome.ok
     assert outcome.lines[-1] == f"4 pairs of replicas, {2 * COUNT + 2 * 30} committed offsets: identical"

@@ -87,7 +87,9 @@ def run(spark: SparkSession, options: Options, progress: Progress) -> Outcome:
         raise PipelineError("no partition has two replicas to compare here")
     progress.show(Step(0, note=f"comparing {len(bounds)} pairs of replicas"))
     frame = spark.createDataFrame(bounds, BOUNDS)
-    records = read_records(spark, directories, sorted({each.topic for each in found}))
+    used = {Path(each.path).parent for each in found}  # a node may have none of these topics
+    read = {node: [path for path in paths if Path(path).absolute() in used] for node, paths in directories.items()}
+    records = read_records(spark, read, sorted({each.topic for each in found}))
     plain = differences(records, frame.where(~frame.topic.isin(sorted(compacted))))
     latest = differences_of_latest(records, frame.where(frame.topic.isin(sorted(compacted))))
     rows = plain.unionByName(latest).collect() if compacted else plain.collect()
