@@ -8,6 +8,7 @@ from tests.groups.support import GROUP, ClassicMember, GroupNode, settle
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.groups.classic import rebalance
 from tidelog.groups.classic.group import ClassicGroup, State
+from tidelog.groups.state import GroupsState
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
@@ -295,6 +296,30 @@ def test_a_static_member_survives_a_kill_of_the_coordinator(node: GroupNode) -> 
     returned = ClassicMember(node, instance_id="b")
     assert returned.join().generation_id == second.generation
     assert bytes(returned.sync().assignment) == second.member_id.encode()
+
+
+def test_a_static_member_that_leaves_no_time_to_join_is_waited_for_in_steps(
+    node: GroupNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its group looked for those who had joined again and again, without a pause, for as long as its session ran."""
+    other = ClassicMember(node)
+    other.join()
+    settle([other, ClassicMember(node, instance_id="a", rebalance_timeout_ms=0)])
+    looks = 0
+    complete_join = rebalance.complete_join
+
+    def looked(state: GroupsState, group: ClassicGroup) -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 50, "it looks all the time"
+        complete_join(state, group)
+
+    monkeypatch.setattr(rebalance, "complete_join", looked)
+    other.leave()
+    assert group_of(node).state is State.PREPARING_REBALANCE
+    node.pass_ms(12_000)
+    assert group_of(node).state is State.EMPTY
+    assert looks > 1
 
 
 # --- looking at groups ---

@@ -9,8 +9,11 @@ import pytest
 from tests.groups.support import GROUP, ConsumerMember, GroupNode, beat_until_settled
 from tests.node.support import TOPIC
 from tidelog.errors import ErrorCode
+from tidelog.groups.consumer import sessions
 from tidelog.groups.consumer.group import ConsumerGroup, State
 from tidelog.groups.consumer.member import MemberState
+from tidelog.groups.records import record
+from tidelog.replica.partition import Partition
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -19,6 +22,10 @@ from tidelog.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+)
+from tidelog.wire.records.consumer_group_current_member_assignment import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
 )
 
 
@@ -219,6 +226,44 @@ def test_a_member_is_told_to_be_removed_when_the_log_has_taken_it(node: GroupNod
     node.pass_ms(2_000)
     assert not group_of(node).members
     assert removed() == ["a"]
+
+
+def test_a_coordinator_whose_disk_failed_in_the_middle_of_a_heartbeat_tries_nothing_more(
+    node: GroupNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timers that the rest of that heartbeat set were tried anew every second, for ever."""
+    beat_until_settled([ConsumerMember(node, "a")], 2)
+    core = node.process(1).node
+    state = node.state()
+    tries: list[str] = []
+    remove = sessions.remove
+    monkeypatch.setattr(sessions, "remove", lambda *arguments: [tries.append("member"), remove(*arguments)])
+
+    def fail(partition: Partition, _bytes: int) -> None:
+        partition.go_offline()
+        core.broker.role_changed(partition)
+
+    monkeypatch.setattr(core.replicas, "appended", fail)
+    joining = ConsumerMember(node, "b")
+    assert joining.code() is ErrorCode.NOT_COORDINATOR
+    assert not state.is_active
+    node.pass_ms(60_000)
+    assert len(tries) <= 2
+
+
+def test_a_member_in_a_state_that_is_not_known_here_does_not_end_the_node(node: GroupNode) -> None:
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=GROUP, member_id="a")
+    node.state().write([record(key, ConsumerGroupCurrentMemberAssignmentValue(state=9))], lambda _code: None)
+    node.restart()
+    member = ConsumerMember(node, "b")
+    beat_until_settled([member], 2)
+    assert counts([member]) == [4]
+
+
+def test_nobody_but_coordinators_writes_to_their_topics(node: GroupNode) -> None:
+    """What another writes there counts with the next coordinator only."""
+    answer = node.produce({0: node.batch(b"x")}, topic="__consumer_offsets")
+    assert answer[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_a_static_member_keeps_its_place_while_it_is_away(node: GroupNode) -> None:

@@ -94,18 +94,17 @@ class GroupsState:
         """Apply one record. Records of a kind, or of a form, that is not known here are passed over, as Kafka does."""
         try:
             decoded = decode_group_record(key, value)
-        except DecodeError as error:
+            if decoded is None:
+                return
+            kind, content = decoded
+            if isinstance(kind, OffsetCommitKey):
+                self._replay_offset(kind, content, batch)
+            elif isinstance(kind, GroupMetadataKey):
+                self._replay_group(kind.group, content, is_own=batch is None)
+            else:
+                consumer_replay.replay(self, kind, content)
+        except (DecodeError, ValueError) as error:  # a state of a member, say, that there is not
             self.outbox.tell("group-record-unreadable", "warning", reason=str(error))
-            return
-        if decoded is None:
-            return
-        kind, content = decoded
-        if isinstance(kind, OffsetCommitKey):
-            self._replay_offset(kind, content, batch)
-        elif isinstance(kind, GroupMetadataKey):
-            self._replay_group(kind.group, content, is_own=batch is None)
-        else:
-            consumer_replay.replay(self, kind, content)
 
     def _replay_offset(self, key: OffsetCommitKey, value: Any, batch: BatchHeader | None) -> None:
         if value is None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A new member cannot heartbeat while its join is held; who gave up cannot be told from who waits."""
+ALL_AWAY_MS = 1_000
+"""Between looks at a group of which only static members are left that have not joined, where they ask for less."""
 
 
 # --- sessions ---
@@ -119,10 +121,11 @@ def _wait_for_more(state: GroupsState, group: ClassicGroup, delay_ms: int, remai
     group.join_timer = state.outbox.after(delay_ms, due)
 
 
-def _set_join_timer(state: GroupsState, group: ClassicGroup) -> None:
+def _set_join_timer(state: GroupsState, group: ClassicGroup, at_least_ms: int = 0) -> None:
     if group.join_timer is not None:
         group.join_timer.cancel()
-    group.join_timer = state.outbox.after(group.rebalance_timeout_ms, lambda: complete_join(state, group))
+    timeout_ms = max(group.rebalance_timeout_ms, at_least_ms)
+    group.join_timer = state.outbox.after(timeout_ms, lambda: complete_join(state, group))
 
 
 def complete_if_all_joined(state: GroupsState, group: ClassicGroup) -> None:
@@ -143,7 +146,7 @@ def complete_join(state: GroupsState, group: ClassicGroup) -> None:
     for member in [one for one in group.members.values() if one.join_reply is None and one.instance_id is None]:
         group.remove(member.member_id)
     if group.members and not group.elect_joined_leader():
-        _set_join_timer(state, group)  # only static members, all of them away
+        _set_join_timer(state, group, ALL_AWAY_MS)  # only static members, all of them away
         return
     now_ms = state.outbox.now_ms
     group.next_generation(now_ms)

@@ -78,11 +78,12 @@ def watch_revocation(state: GroupsState, group: ConsumerGroup, member: ConsumerM
 
 
 def expire(state: GroupsState, group: ConsumerGroup, member_id: str, reason: str, again: Callable[[], None]) -> None:
-    """Take a member out that time has caught up with; `again` where the log did not take it."""
+    """Take a member out that time has caught up with; `again` where the log did not take it, and may yet."""
     try:
         remove(state, group, [member_id], lambda _code: None)
     except KafkaError:
-        again()
+        if state.is_active:
+            again()
         return
     state.outbox.tell("group-member-removed", "debug", group=group.group_id, member=member_id, reason=reason)
 
@@ -120,7 +121,8 @@ def assign_later(state: GroupsState, group: ConsumerGroup, at_ms: int) -> None:
             try:
                 state.write(plan.content, lambda _code: None)
             except KafkaError:
-                group.assignment_timer = state.outbox.after(RETRY_MS, due)
+                if state.is_active:
+                    group.assignment_timer = state.outbox.after(RETRY_MS, due)
 
     group.assignment_timer = state.outbox.at(at_ms, due)
 

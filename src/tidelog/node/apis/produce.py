@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.events import Request
+from tidelog.groups.service import TOPIC as OFFSETS_TOPIC
 from tidelog.node.transaction_verification import Asker, Support
 from tidelog.outbox import Timer
 from tidelog.replica.partition import Partition
 from tidelog.replica.refused_batches import Place
+from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.batch_header import HEADER_SIZE, TRANSACTIONAL, read_producer
 from tidelog.wire.messages.produce import (
@@ -36,6 +38,10 @@ BY_TOPIC_ID_VERSION = 13
 ABORTABLE_VERSION = 11
 ADDS_PARTITIONS_VERSION = 12
 ALL, LEADER, NONE = -1, 1, 0
+COORDINATORS_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+"""Written by coordinators alone: what others put there would count only with the next one, and differently then."""
+ADMIN_CLIENT_ID = "__admin_client"
+"""Who may write there nevertheless, as in Kafka."""
 _ATTRIBUTES_AT = 22
 """The low byte of a batch's attributes."""
 
@@ -61,6 +67,8 @@ def handle(node: Node, request: Request) -> ProduceResponse | None:
             try:
                 if topic is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+                if topic in COORDINATORS_TOPICS and request.client_id != ADMIN_CLIENT_ID:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic}")
                 partition = node.replicas.find(topic, wanted.index)
                 if refused:
                     refused.check_first(_place(topic_data, wanted), wanted.records, partition.log.producers.producers)
