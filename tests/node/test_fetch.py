@@ -7,7 +7,14 @@ from typing import Any
 from tests.node.support import TOPIC, OneNode, partitions_of, values_of
 from tidelog.errors import ErrorCode
 from tidelog.wire.apis import ApiKey
-from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+from tidelog.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
 
 
 def test_offsets_outside_the_log() -> None:
@@ -197,3 +204,41 @@ def test_a_session_goes_on_with_a_replica_that_is_back() -> None:
         assert not values_of(partitions_of(node.fetch({}, session_epoch=epoch, **more)).get(0, PartitionData()))
     assert node.produce({0: node.batch(b"new")})[0].error_code == 0
     assert values_of(partitions_of(node.fetch({}, session_epoch=4, **more))[0]) == [b"new"]
+
+
+def test_a_follower_hears_the_watermark_with_every_fetch_that_names_its_partition() -> None:
+    """With two fetches under way it takes nothing from the first of a partition that it names anew with the second: the
+    watermark was told with the first one only, and the follower never heard of it, as long as nothing was written.
+    """
+    node = OneNode(1, 1, replication_events_enable="false")
+    partition = node.process(1).node.replicas.partitions[TOPIC, 0]
+    partition.become_leader(partition.leader_epoch + 1, 99, [1, 2], [1, 2])
+    assert node.produce({0: node.batch(b"0")}, acks=1)[0].error_code == 0
+    connection = node.world.connect(1, source="follower")
+    assert connection is not None
+    answers: list[Any] = []
+
+    def fetch(session_id: int, session_epoch: int, offset: int, max_wait_ms: int) -> None:
+        wanted = FetchPartition(
+            partition=0,
+            fetch_offset=offset,
+            current_leader_epoch=partition.leader_epoch,
+            last_fetched_epoch=-1,
+            partition_max_bytes=1 << 20,
+        )
+        request = FetchRequest(
+            replica_state=ReplicaState(replica_id=2, replica_epoch=1),
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            session_id=session_id,
+            session_epoch=session_epoch,
+            topics=[FetchTopic(topic_id=node.topic_id(TOPIC), partitions=[wanted])],
+        )
+        node.world.request(connection, ApiKey.FETCH, 17, request, answers.append, None)
+
+    fetch(0, 0, 0, 0)
+    assert node.world.run_until(lambda: len(answers) == 1, 10_000)
+    fetch(answers[0].session_id, 1, 1, 5_000)
+    fetch(answers[0].session_id, 2, 1, 0)
+    assert node.world.run_until(lambda: len(answers) == 3, 10_000)
+    assert [partitions_of(one)[0].high_watermark for one in answers] == [0, 1, 1]

@@ -128,6 +128,10 @@ class FetchSession:
                 elif not entry.topic:
                     entry.topic = name
                 entry.update(wanted)
+                if self.is_follower:
+                    # It has two fetches under way at times, and what the first is told of a log that was cut, or that
+                    # another led meanwhile, counts for nothing with it.
+                    entry.sent_high_watermark = entry.sent_log_start_offset = -1
                 self.dirty[entry] = None
         for topic in forgotten:
             key = topic.topic_id if by_id else topic.topic
