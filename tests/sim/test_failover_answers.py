@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.sim.test_three_nodes import TOPIC, Cluster, started
+from tidelog.sim.consumer import Consumer
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -49,3 +50,15 @@ def test_without_a_death_nobody_waits() -> None:
         before_ms = cluster.world.now_ms
         assert ask_metadata(cluster, 1).topics[0].partitions[0].leader_id == cluster.leader()
         assert cluster.world.now_ms - before_ms < 100
+
+
+def test_a_simulated_consumer_goes_back_to_no_older_epoch() -> None:
+    """A former leader that woke was asked, told of itself, and found the position beyond its log (seed 209997)."""
+    cluster = started(1)
+    cluster.produce(b"a")
+    consumer = Consumer(cluster.world, "c0", cluster.node_ids)
+    consumer.leaders[TOPIC, 0] = (cluster.leader(), 5)
+    consumer.read_on(TOPIC, 0, lambda _: None)
+    cluster.world.run_for(2_000)
+    assert consumer.leaders[TOPIC, 0] == (-1, 5)
+    assert consumer.seen == []

@@ -88,8 +88,7 @@ class Consumer(Client):
                 if answer.code is ErrorCode.OFFSET_OUT_OF_RANGE and node_id == leader:
                     self._find_start(leader, leader_epoch, topic, partition, then)
                     return
-                self.preferred_replica = -1
-                self.leaders.pop((topic, partition), None)
+                self._look_for_leader(topic, partition, leader_epoch)
                 self.after(100, lambda: self.read_on(topic, partition, then))
             elif answer.reads:
                 self.seen += answer.reads
@@ -118,11 +117,17 @@ class Consumer(Client):
                 self.seen.clear()
                 self.skipped.append((0, offset))
                 self.position = offset
-            self.preferred_replica = -1
-            self.leaders.pop((topic, partition), None)
+            self._look_for_leader(topic, partition, leader_epoch)
             self.after(100, lambda: self.read_on(topic, partition, then))
 
         self.list_offset(leader, topic, partition, EARLIEST, LIST_OFFSETS_VERSION, found, leader_epoch)
+
+    def _look_for_leader(self, topic: str, partition: int, leader_epoch: int) -> None:
+        """Somebody of this epoch or a later one is to answer, as for Java's consumers (KIP-320): a leader that was
+        replaced while it stood still would take a position in its successor's log for one beyond the end.
+        """
+        self.preferred_replica = -1
+        self.leaders[topic, partition] = (-1, leader_epoch)
 
     def _found(self, topic: str, partition: int, then: Callable[[FetchAnswer], None]) -> None:
         delay_ms = 0 if self.leaders.get((topic, partition), (-1, -1))[0] >= 0 else 100
