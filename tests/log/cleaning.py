@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests.log.support import NOW, batches_in, open_log
+from tests.log.support import NOW, append, batches_in, open_log
 from tidelog.effects import Flush
 from tidelog.log import Log, clean_job, clean_measure, names
 from tidelog.log.clean_plan import CleanResult
@@ -23,6 +23,12 @@ def keyed(*pairs: Pair, timestamp: int = NOW, **how: Any) -> memoryview:
     """A producer's batch of keys and values."""
     records = [Record(index, timestamp, key, value) for index, (key, value) in enumerate(pairs)]
     return memoryview(bytearray(build_batch(records, **how)))
+
+
+def append_transactional(log: Log, producer_id: int, sequence: int, *pairs: Pair) -> None:
+    """A batch of a transaction that stays open."""
+    how = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
+    append(log, keyed(*pairs, **how))
 
 
 def append_all(log: Log, pairs: Sequence[Pair], *, roll_every: int = 0, now_ms: int = NOW) -> None:
