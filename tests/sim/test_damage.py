@@ -152,7 +152,7 @@ def test_a_follower_with_rot_is_out_of_the_isr_until_it_has_everything_again(lea
 
 
 def test_a_follower_that_finds_rot_when_it_starts_copies_again() -> None:
-    stage = started([1, 2, 3], segment_bytes=str(1 << 20))
+    stage = started([1, 2, 3], seed=3, segment_bytes=str(1 << 20))
     for _ in range(120):
         stage.send("p", "events", 0, "x" * 10_000)
     assert stage.wait_until(lambda: stage.unsettled("p") == 0, 60_000)
@@ -161,6 +161,8 @@ def test_a_follower_that_finds_rot_when_it_starts_copies_again() -> None:
     path = "events-0/00000000000000000000.log"
     disk = stage.cluster.world.hosts[2].disks[0]
     last = list(iterate_batches(disk.read_file(path)))[-1]
+    recovery_point = int(disk.read_file("recovery-point-offset-checkpoint").split()[-1])
+    assert recovery_point > last.last_offset, "the loss of power left the checkpoint: what lies before it cannot be torn"
     disk.flip_bit(path, disk.size(path) - last.size + MAGIC_AT)
     stage.wait(1_000)
     stage.start_node(2)
