@@ -162,7 +162,7 @@ def test_a_follower_that_finds_rot_when_it_starts_copies_again() -> None:
     disk = stage.cluster.world.hosts[2].disks[0]
     last = list(iterate_batches(disk.read_file(path)))[-1]
     recovery_point = int(disk.read_file("recovery-point-offset-checkpoint").split()[-1])
-    assert recovery_point > last.last_offset, "the loss of power left the checkpoint: what lies before it cannot be torn"
+    assert recovery_point > last.last_offset, "the loss of power left the checkpoint"
     disk.flip_bit(path, disk.size(path) - last.size + MAGIC_AT)
     stage.wait(1_000)
     stage.start_node(2)
