@@ -20,7 +20,8 @@ from tidelog.runtime.process import _peer_settings
 from tidelog.runtime.resolver import told_host
 
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 from tests.runtime.scripted import ScriptedNode, answer_metadata
 from tidelog.config import NodeConfig
 from tidelog.effects import Halt

@@ -143,11 +143,12 @@ def test_a_coordinator_that_still_reads_says_so(monkeypatch: pytest.MonkeyPatch)
     cluster = Three(seed=13)
     producer = cluster.init()
     for _ in range(50):
-        cluster.write(producer, V2, 0, b"x")
+        cluster.write(producer, V2, 1, b"x")
         producer = cluster.end(producer, V2, commit=True)
         cluster.wait_for_state("CompleteCommit")
     monkeypatch.setattr(shard, "LOAD_BYTES", 1)
     first = cluster.coordinator()
+    assert cluster.leader(TOPIC, 1) != first, "its partition is there when the coordinator is not"
     cluster.world.kill(first)
     index = partition_for(ID, 3)
 
