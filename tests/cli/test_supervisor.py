@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_a_paused_node_is_seen_and_can_be_stopped(supervisor: Supervisor) -> Non
         "node 1 did not stop cleanly (killed by SIGTERM): made it",
         "node 2 did not stop cleanly (killed by SIGTERM): made it",
     ]
+
+
+def test_one_that_is_busy_stands_still_when_it_is_said_to() -> None:
+    """The system stops a process that runs a little after it was told to."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) as busy:
+        try:
+            process = name_process(busy.pid)
+            for _ in range(100):
+                assert process.pause_group(60_000)
+                assert process.state == "paused"
+                process.signal_group(signal.SIGCONT)
+        finally:
+            busy.kill()
+    assert not process.pause_group(60_000), "it is gone"
 
 
 def test_one_that_does_not_stop_is_killed(plan: ClusterPlan) -> None:

@@ -24,6 +24,7 @@ from tidelog.runtime.supervisor import ClusterState, NodeRecord, listens, read_s
 
 _POLL_SECONDS = 0.01
 _KILL_TIMEOUT_MS = 10_000
+_PAUSE_TIMEOUT_MS = 10_000
 
 
 class NoSuchNode(TidelogError):
@@ -79,7 +80,8 @@ def stop(node: NodeRecord, timeout_ms: int) -> None:
 def pause(node: NodeRecord) -> None:
     """SIGSTOP: it lives, keeps its connections, and says nothing."""
     _require_alive(node)
-    node.process.signal_group(signal.SIGSTOP)
+    if not node.process.pause_group(_PAUSE_TIMEOUT_MS):
+        raise TidelogError(f"node {node.node_id} still runs {_PAUSE_TIMEOUT_MS // 1000} s after SIGSTOP")
 
 
 def resume(node: NodeRecord) -> None:

@@ -53,6 +53,14 @@ class ProcessName(NamedTuple):
             except (ProcessLookupError, PermissionError):
                 self.signal(number)
 
+    def pause_group(self, timeout_ms: int) -> bool:
+        """SIGSTOP it and its helpers. The system stops a process that runs a moment later, which is waited for."""
+        self.signal_group(signal.SIGSTOP)
+        deadline = time.monotonic() + timeout_ms / 1000
+        while (state := self.state) == "running" and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return state == "paused"
+
 
 def name_process(pid: int) -> ProcessName:
     """The full name of a process that runs now (a child just started, or oneself)."""
