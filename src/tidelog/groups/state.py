@@ -103,7 +103,7 @@ class GroupsState:
                 self._replay_group(kind.group, content, is_own=batch is None)
             else:
                 consumer_replay.replay(self, kind, content)
-        except (DecodeError, ValueError) as error:  # a state of a member, say, that there is not
+        except DecodeError as error:
             self.outbox.tell("group-record-unreadable", "warning", reason=str(error))
 
     def _replay_offset(self, key: OffsetCommitKey, value: Any, batch: BatchHeader | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidelog.errors import DecodeError
 from tidelog.groups.consumer.group import ConsumerGroup, ResolvedPattern
 from tidelog.groups.consumer.member import LEAVE_EPOCH, Assignment, ClassicInfo, ConsumerMember, MemberState
 from tidelog.wire.records.consumer_group_current_member_assignment import ConsumerGroupCurrentMemberAssignmentKey
@@ -82,6 +83,13 @@ def _member(_state: GroupsState, group: ConsumerGroup, key: Any, value: Any) -> 
     )
 
 
+def _state_of(number: int) -> MemberState:
+    try:
+        return MemberState(number)
+    except ValueError:
+        raise DecodeError(f"members have no state {number}") from None
+
+
 def _progress(_state: GroupsState, group: ConsumerGroup, key: Any, value: Any) -> None:
     known = group.members.get(key.member_id)
     if value is None:
@@ -93,7 +101,7 @@ def _progress(_state: GroupsState, group: ConsumerGroup, key: Any, value: Any) -
             known or ConsumerMember(key.member_id),
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
-            state=MemberState(value.state),
+            state=_state_of(value.state),
             assigned=_assignment(value.assigned_partitions),
             revoking=_assignment(value.partitions_pending_revocation),
         )
