@@ -80,3 +80,35 @@ def test_a_full_disk_takes_one_directory_offline(two_directories: Node) -> None:
     assert [each.value() for each in read[:10]] == [b"before"] * 10
     assert {each.value() for each in read[10:-1]} == {bytes(900_000)}
     assert read[-1].value() == b"again"
+
+
+@pytest.mark.parametrize("unreadable", ["meta.properties", ".lock"])
+def test_a_node_starts_without_a_directory_that_cannot_be_read(two_directories: Node, unreadable: str) -> None:
+    """And has what was in it when it is back (KIP-112). Apache Kafka gives up where it cannot make its lock."""
+    node = two_directories
+    confluent.create_topic(node, "spread", PARTITIONS, {"retention.ms": "-1"})
+    for partition in range(PARTITIONS):
+        confluent.produce_all(node, "spread", [Record(None, b"before", 1)] * 10, partition=partition)
+    homes = {partition: home_of(node, "spread", partition) for partition in range(PARTITIONS)}
+    node.stop()
+    # A folder in the place of a file stands for a broken disk: it can be opened by nobody, not even by root.
+    broken, aside = homes[0] / unreadable, homes[0] / "aside"
+    broken.touch()  # Apache Kafka takes its lock file away
+    broken.rename(aside)
+    broken.mkdir()
+    node.start()
+    for partition in [each for each in range(PARTITIONS) if homes[each] != homes[0]]:
+        confluent.produce_all(node, "spread", [Record(None, b"after", 1)] * 10, partition=partition)
+        read = confluent.consume_all(node, "spread", 20, partition=partition)
+        assert [each.value() for each in read] == [b"before"] * 10 + [b"after"] * 10
+    with pytest.raises(KafkaException):
+        confluent.produce_all(node, "spread", [Record(None, b"lost", 1)], message_timeout_ms=3_000)
+
+    node.stop()
+    broken.rmdir()
+    aside.rename(broken)
+    node.start()
+    confluent.produce_all(node, "spread", [Record(None, b"again", 1)])
+    read = confluent.consume_all(node, "spread", 11)
+    assert [each.value() for each in read] == [b"before"] * 10 + [b"again"]
+    assert {partition: home_of(node, "spread", partition) for partition in range(PARTITIONS)} == homes

@@ -1,7 +1,6 @@
 """A minute of `tidelog verify`, and a minute of reading, transforming and writing with kill -9 of all that takes part.
 
-They run side by side, each on three nodes of its own: both wait more than they work, so simulated histories are played
-meanwhile.
+They run side by side, each on three nodes of its own: both wait more than they work.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def verifying(directory: Path) -> Iterator[Future[tuple[int, dict[str, Any], str
         yield pool.submit(verify, directory, *options, "--every", "5", "--session-timeout", "2", timeout_s=900)
 
 
-@pytest.mark.usefixtures("verifying", "histories")
+@pytest.mark.usefixtures("verifying")
 def test_every_record_is_copied_exactly_once_whatever_is_killed(tmp_path: Path) -> None:
     with cluster_of(3, **exactly_once.SETTINGS) as cluster:
         print(exactly_once.run(cluster, tmp_path, 60, seed=1, every_s=4, rate=150))

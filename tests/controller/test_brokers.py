@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.controller.world import World, directory, features, incarnation
+from tidelog.controller.entities import UNASSIGNED_DIRECTORY
 from tidelog.controller.records import RegisterBrokerRecord
 from tidelog.errors import ErrorCode
 from tidelog.wire.apis import ApiKey
@@ -224,11 +225,46 @@ def test_a_wiped_disk_never_counts_as_having_what_it_had() -> None:
     world.directories[1] = [directory(1, 9)]
     world.start(1)
     partition = world.partition()
+    assert (partition.leader, partition.isr) == (-1, ())
+    world.assign_directories(1, {0: directory(1, 9)})
+    partition = world.partition()
     assert (partition.leader, partition.isr, partition.last_known_elr) == (-1, (), ())
     world.pass_ms(1)
     world.stop(1)
     world.start(1, clean=True)
     assert world.partition().leader == -1
+
+
+def test_a_wiped_disk_that_nobody_knew_by_its_id_never_counts_either() -> None:
+    world = World()
+    world.directories[1] = [directory(1, 1), directory(1, 2)]
+    world.start(1)
+    world.create("t", replicas=[[1]])
+    assert world.partition().directory_of(1) == UNASSIGNED_DIRECTORY
+    world.crash(1)
+    world.directories[1] = [directory(1, 8), directory(1, 9)]
+    world.start(1)
+    partition = world.partition()
+    assert (partition.leader, partition.isr, partition.last_known_elr) == (-1, (), ())
+
+
+def test_a_directory_that_was_only_away_has_the_last_known_leader_when_it_is_back() -> None:
+    """A broker may start while one of its disks fails, and again when it works."""
+    world = World()
+    world.directories[1] = [directory(1, 1), directory(1, 2)]
+    world.start(1)
+    world.create("t", replicas=[[1]])
+    world.assign_directories(1, {0: directory(1, 2)})
+    world.crash(1)
+    world.directories[1] = [directory(1, 1)]
+    world.start(1)
+    partition = world.partition()
+    assert (partition.leader, partition.isr, partition.last_known_elr) == (-1, (), (1,))
+    world.crash(1)
+    world.directories[1] = [directory(1, 1), directory(1, 2)]
+    world.start(1)
+    assert world.partition().leader == 1
+    assert "last known leader" in world.last_told("leader-elected")["reason"]
 
 
 def test_a_disk_changed_during_a_clean_stop_leaves_the_elr() -> None:

@@ -131,6 +131,47 @@ def test_who_may_lead_is_not_forgotten_where_nobody_is_in_sync(resource: tuple[i
     world.check()
 
 
+@pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])
+@pytest.mark.parametrize(("before", "after"), [("3", "2"), ("2", "3")])
+def test_who_is_eligible_stays_so_where_too_few_are_in_sync_by_the_new_setting(
+    before: str, after: str, resource: tuple[int, str]
+) -> None:
+    """The leader commits nothing alone, by either: when it loses what it has, only they have what was committed."""
+    world = World((1, 2, 3))
+    world.set_config(BROKER, "", SET, min_insync_replicas=before)
+    world.create("t", replicas=[[1, 2, 3]])
+    world.crash(3)
+    world.crash(2)
+    eligible = world.partition().eligible_leader_replicas
+    assert 2 in eligible
+    world.set_config(*resource, SET, min_insync_replicas=after)
+    assert (world.partition().leader, world.partition().eligible_leader_replicas) == (1, eligible)
+    world.check()
+    world.crash(1)
+    world.start(1)
+    assert world.partition().leader == -1, "it came back after an unclean stop"
+    world.start(2, clean=True)
+    assert (world.partition().leader, world.partition().leader_recovery_state) == (2, 0)
+
+
+def test_of_several_settings_in_a_request_all_decide_who_stays_eligible() -> None:
+    world = World((1, 2, 3))
+    world.create("t", replicas=[[1, 2, 3]], min_insync_replicas="2")
+    world.crash(3)
+    world.crash(2)
+    assert world.partition().eligible_leader_replicas == (2,)
+    lower = AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")
+    other = AlterableConfig(name="min.insync.replicas", config_operation=SET, value="3")
+    resources = [
+        AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[lower]),
+        AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[other]),
+    ]
+    world.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=resources), 1)
+    assert world.image.configs[BROKER, ""]["min.insync.replicas"] == "3"
+    assert world.partition().eligible_leader_replicas == (), "1 commits alone now"
+    world.check()
+
+
 def test_a_resource_or_a_name_given_twice_is_refused() -> None:
     world = ready()
     change = AlterableConfig(name="retention.ms", config_operation=SET, value="1")

@@ -8,10 +8,12 @@ import pytest
 
 from tests.log.support import DAY_MS, DIRECTORY, NOW, append, batch, flush, marker, open_log, produced, values_in
 from tidelog.errors import CorruptionError, ErrorCode, KafkaError
-from tidelog.log import Log, producer_snapshot
+from tidelog.log import Log, names, producer_snapshot
 from tidelog.log.producer_state import KnownBatch, Producer
 from tidelog.sim.disk import SimulatedDisk
+from tidelog.wire.batch import iterate_batches
 
+FILE = f"{DIRECTORY}/{names.file_name(0, names.LOG_SUFFIX)}"
 MAX = (1 << 31) - 1
 
 
@@ -277,6 +279,23 @@ def test_transactions_survive_a_stop(disk: SimulatedDisk, how: str) -> None:
     end(log, 2, commit=False)
     assert log.aborted_transactions(16, 17)[0].producer_id == 2
     assert log.last_stable_offset(22) == 22
+
+
+@pytest.mark.parametrize("rotten", [1, 2, 3])
+def test_a_cut_does_not_believe_what_rot_has_made_of_a_batch(disk: SimulatedDisk, rotten: int) -> None:
+    """Of a marker it makes a record: its transaction would be open for ever, and hold up whoever might find the rot."""
+    log = open_log(disk)
+    append(log, transactional(1, 0))
+    end(log, 1, commit=True)
+    append(log, transactional(2, 0))
+    append(log)
+    append(log)
+    positions = [header.position for header in iterate_batches(disk.read_file(FILE))]
+    attributes, producer_id = 22, 50
+    bit = {1: (attributes, 5), 2: (producer_id, 3), 3: (producer_id, 7)}[rotten]
+    disk.flip_bit(FILE, positions[rotten] + bit[0], bit[1])
+    with pytest.raises(CorruptionError):
+        log.truncate_to(4)
 
 
 def test_writes_outside_an_open_transaction_are_refused(disk: SimulatedDisk) -> None:

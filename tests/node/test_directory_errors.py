@@ -5,11 +5,16 @@ Each of these went past every handler, and the whole node gave up though its oth
 
 from __future__ import annotations
 
-from tests.node.support import TOPIC, partitions_of
-from tests.node.test_directories import TwoDirectories
+from contextlib import suppress
+
+from tests.node.support import TOPIC, OneNode, partitions_of
+from tests.node.test_directories import SECOND, TwoDirectories
 from tidelog.errors import ErrorCode
+from tidelog.log import names
 from tidelog.log.log import Log
 from tidelog.log.txn_index import AbortedTransaction
+from tidelog.node.replication_events import TOPIC as EVENTS_TOPIC
+from tidelog.sim.cluster import NoAnswer
 from tidelog.wire.batch import Record, build_batch
 
 SMALL_SEGMENTS = {"segment.bytes": "1048576", "internal.segment.bytes": "300"}
@@ -62,6 +67,23 @@ def test_strays_cannot_be_looked_for() -> None:
     assert has_failed_alone(node)
 
 
+class MetadataApart(TwoDirectories):
+    """All replicas are in the second directory; the first has the metadata alone."""
+
+    def __init__(self) -> None:
+        OneNode.__init__(self, partitions=4, log_dirs=SECOND, metadata_log_dir="/data")
+
+
+def test_a_node_ends_itself_where_no_directory_for_replicas_can_be_read() -> None:
+    """It would wait for ever otherwise, with nothing to start from, and say nothing."""
+    node = MetadataApart()
+    node.world.kill(1)
+    node.second.fail("read")
+    node.world.start(1)
+    assert node.world.run_until(lambda: not node.process(1).alive, 10_000)
+    assert node.world.halts[-1] == (1, 1)
+
+
 def test_a_log_cannot_be_measured_for_compaction() -> None:
     compacted = {**SMALL_SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
     node = TwoDirectories(compacted)
@@ -73,3 +95,16 @@ def test_a_log_cannot_be_measured_for_compaction() -> None:
     node.second.fail("read", path_prefix=log.segments[-1].txn_index.path)
     node.world.run_until(lambda: not node.process(1).alive or has_failed_alone(node), within_ms=60_000)
     assert has_failed_alone(node)
+
+
+def test_an_event_cannot_be_written() -> None:
+    """The disk of the topic of events is a disk like any other, though nobody waits for an answer."""
+    node = TwoDirectories()
+    replicas = node.process(1).node.replicas
+    assert node.world.run_until(lambda: (EVENTS_TOPIC, 0) in replicas.partitions, 30_000)
+    directory = replicas.directory_of(replicas.partitions[EVENTS_TOPIC, 0])
+    disk = next(one for one in node.world.hosts[1].disks if one is directory.storage)
+    disk.fail("append", path_prefix=names.directory_name(EVENTS_TOPIC, 0))
+    with suppress(NoAnswer):  # where the metadata are on that disk, too, the node ends itself
+        node.produce({index: node.batch(b"a") for index in node.held_by(node.second)})
+    assert node.world.run_until(lambda: not directory.online, 30_000)

@@ -30,7 +30,7 @@ def test_what_was_cut_does_not_come_back_below_the_watermark(seed: int) -> None:
     replicas = node.process(1).node.replicas
     partition = replicas.partitions[TOPIC, 0]
     assert epoch_at(node, 2) == OLD_EPOCH
-    replicas._flush(partition)
+    replicas.flush(partition)
     assert node.world.run_until(lambda: partition.log.recovery_point == 3, 10_000)
     partition.become_follower(2, NEW_EPOCH)
     is_cut: list[bool] = []
@@ -62,7 +62,7 @@ def test_a_power_loss_in_the_middle_of_a_cut_leaves_no_hole(seed: int, cut_at: i
         assert node.produce({0: build_batch(records)})[0].error_code == 0
     replicas = node.process(1).node.replicas
     partition = replicas.partitions[TOPIC, 0]
-    replicas._flush(partition)
+    replicas.flush(partition)
     assert node.world.run_until(lambda: partition.log.recovery_point == 10, 10_000)
     checkpoints.write_all(replicas)
     partition.become_follower(2, NEW_EPOCH)
@@ -149,7 +149,7 @@ def test_a_checkpoint_on_its_way_to_the_medium_does_not_undo_a_later_one(checkpo
     replicas = node.process(1).node.replicas
     partition, other = (replicas.partitions[TOPIC, index] for index in (0, 1))
     for one in (partition, other):
-        replicas._flush(one)
+        replicas.flush(one)
         assert node.world.run_until(lambda one=one: one.log.recovery_point == 9, 10_000)  # type: ignore[misc]
         one.raise_log_start(6)
     checkpoints.write_all(replicas)

@@ -41,6 +41,16 @@ class Controller:
     def ask(self, _key: int, _version: int, body: Any, then: Callable[[Any, str | None], None]) -> None:
         self.asked.append((body, then))
 
+    def accept(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """Say to the oldest request that it is committed."""
+        _, then = self.asked.pop(0)
+        data = AlterPartitionResponsePartitionData(
+            partition_index=0, leader_id=1, leader_epoch=leader_epoch, isr=list(isr), partition_epoch=partition_epoch
+        )
+        then(
+            AlterPartitionResponse(topics=[AlterPartitionResponseTopicData(topic_id=TOPIC_ID, partitions=[data])]), None
+        )
+
     def refuse(self, code: ErrorCode, topic_id: bytes = TOPIC_ID) -> None:
         """Answer the oldest request."""
         _, then = self.asked.pop(0)
@@ -99,6 +109,21 @@ def test_a_proposal_that_was_committed_unheard_counts_until_the_metadata_says_so
     assert partition.leadership.maximal_isr == {1, 2, 3}
     partition.leadership.update((1, 2, 3), (1, 2, 3), partition_epoch=5, now_ms=0)
     assert partition.leadership.proposed is None
+
+
+def test_a_shrink_counts_when_the_metadata_says_so_not_when_it_is_answered() -> None:
+    """The answer may come before a raised min.insync.replicas by which it was decided: whoever left is eligible, and
+    the leader, by the former setting, would commit alone what that one lacks."""
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: 1, lambda _partition: None)
+    changes.propose(partition, (1,), "2 lags")  # type: ignore[arg-type]
+    outbox.take_effects()
+    controller.accept((1,), leader_epoch=5, partition_epoch=5)
+    outbox.take_effects()
+    assert partition.leadership.maximal_isr == {1, 2}
+    assert controller.asked == []
+    partition.leadership.update((1, 2, 3), (1,), partition_epoch=5, now_ms=0)
+    assert partition.leadership.maximal_isr == {1}
 
 
 def test_a_controller_that_knows_less_than_the_leader_is_asked_again() -> None:

@@ -47,7 +47,7 @@ def test_after_the_first_flush_no_power_loss_takes_it(seed: int) -> None:
     node = with_records(seed)
     replicas = node.process(1).node.replicas
     partition = replicas.partitions[TOPIC, 0]
-    replicas._flush(partition)
+    replicas.flush(partition)
     assert node.world.run_until(lambda: partition.log.recovery_point == 3, 10_000)
     node.world.power_loss(1)
     disk = node.world.hosts[1].disks[0]

@@ -153,6 +153,20 @@ def test_a_refused_directory_does_not_even_keep_a_lock_file(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == []
 
 
+def test_what_the_disk_does_not_let_lock_is_not_used(tmp_path: Path) -> None:
+    """Somebody else may be in it, so it is as good as failed, though some of it could be read."""
+    (tmp_path / ".lock").mkdir()
+    (tmp_path / "file").write_bytes(b"bytes")
+    storage = DirectoryStorage(str(tmp_path))
+    with pytest.raises(StorageError, match="directory"):
+        storage.lock()
+    for attempt in (storage.read_file, storage.exists, storage.open, storage.delete, storage.list):
+        with pytest.raises(StorageError):
+            attempt("file")
+    storage.close(untouched=True)
+    assert (tmp_path / "file").read_bytes() == b"bytes"
+
+
 def test_the_lock_keeps_java_out_too(tmp_path: Path) -> None:
     """Apache Kafka takes a POSIX lock on the same file."""
     storage = DirectoryStorage(str(tmp_path))

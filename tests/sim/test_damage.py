@@ -245,6 +245,56 @@ def test_where_the_others_die_meanwhile_the_damaged_one_leads_again() -> None:
     assert stage.wait_until(lambda: stage.unsettled("p") == 0, 20_000)
 
 
+@pytest.mark.parametrize("is_found_before", [False, True])
+def test_a_damaged_leader_that_alone_is_in_sync_lets_an_eligible_one_lead(is_found_before: bool) -> None:
+    """What rotted nobody else has, so nobody could copy it, reach the start of the leader's epoch and be in sync."""
+    stage = started([1, 2, 3], min_insync_replicas="2")
+    for other in (2, 3):
+        stage.hold(1, other, "data")
+    stage.send("p", "events", 0, "M10")
+    stage.wait(100)
+    stage.kill(2)
+    stage.kill(3)
+    assert stage.wait_until(lambda: isr_of(stage) == {1}, 30_000)
+    stage.kill(1)
+    assert stage.wait_until(lambda: stage.partition("events", 0).leader == -1, 30_000)
+    stage.start_node(1)
+    assert stage.wait_until(lambda: stage.partition("events", 0).lane(1).state == "leader", 30_000)
+    rot(stage, 1, 10)
+    stage.heal()
+    if is_found_before:
+        stage.wait(1_000)
+        leader = stage.cluster.process(1).node.replicas
+        leader.on_damage(leader.partitions["events", 0], "found by a test")
+        stage.wait(5_000)
+        assert stage.partition("events", 0).lane(1).state == "leader", "nobody else is there"
+    stage.start_node(2)
+    stage.start_node(3)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2, 3} and not stage.unsettled("p"), 60_000)
+    assert stage.ledger("p")[-1].outcome == "acknowledged"
+    assert [values(stage, node_id) for node_id in (1, 2, 3)] == [[*VALUES, "M10"]] * 3
+    assert [one[1] for one in told(stage, "damaged-replica-discarded")] == [1]
+
+
+def test_an_eligible_one_that_can_catch_up_is_waited_for() -> None:
+    """What was written with acks=1 meanwhile would be lost if it led at once."""
+    stage = started([1, 2, 3], min_insync_replicas="2")
+    stage.kill(2)
+    stage.kill(3)
+    assert stage.wait_until(lambda: isr_of(stage) == {1}, 30_000)
+    stage.add_producer("q", {"acks": "1"})
+    stage.send("q", "events", 0, "alone")
+    assert stage.wait_until(lambda: stage.unsettled("q") == 0, 10_000)
+    rot(stage, 1, 4)
+    leader = stage.cluster.process(1).node.replicas
+    leader.on_damage(leader.partitions["events", 0], "found by a test")
+    stage.start_node(2)
+    stage.start_node(3)
+    assert stage.wait_until(lambda: isr_of(stage) == {1, 2, 3}, 60_000)
+    assert [one[1] for one in told(stage, "damaged-replica-discarded")] == [1]
+    assert [values(stage, node_id) for node_id in (1, 2, 3)] == [[*VALUES, "alone"]] * 3
+
+
 @pytest.mark.parametrize("seed", [69, *range(300, 312)])
 def test_rot_among_kills_and_held_links_loses_nothing(seed: int) -> None:
     """One replica at a time rots, others come and go, links are held at bad moments (seed 69 once never came back)."""

@@ -8,7 +8,7 @@ from tidelog.effects import Flush
 from tidelog.errors import StorageError
 from tidelog.outbox import Chance
 from tidelog.sim.disk import PowerCut, SimulatedDisk
-from tidelog.sim.faults import _whole_batches
+from tidelog.sim.disk_faults import _whole_batches
 from tidelog.storage import File, Slice
 from tidelog.wire.batch import Record, build_batch
 

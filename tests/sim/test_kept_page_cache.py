@@ -174,7 +174,7 @@ def test_a_broker_that_closes_its_logs_takes_nothing_more(seed: int) -> None:
     stage = two_replicas(seed)
     world = stage.cluster.world
     stage.kill(9)
-    world.hosts[2].disk_delay_ms = 300
+    world.hosts[2].disks[0].delay_ms = 300
     world.stop(2)
     stage.wait(100)
     for number in range(10, 15):
@@ -183,7 +183,7 @@ def test_a_broker_that_closes_its_logs_takes_nothing_more(seed: int) -> None:
     stage.power_off(2)
     stage.kill(1)
     stage.start_node(9)
-    world.hosts[2].disk_delay_ms = 0
+    world.hosts[2].disks[0].delay_ms = 0
     stage.start_node(2)
     stage.wait(6_000)
     assert stage.partition("events", 0).leader == 2
@@ -203,7 +203,7 @@ def directories(count: int = 1) -> list[LogDirectory]:
         disk = SimulatedDisk(f"disk-{number}")
         meta = MetaProperties("cluster", 1, bytes([number + 1]) * 16)
         assert disk.apply_flush(Flush(0, disk, replacements=[(META_PROPERTIES, meta.to_bytes())])) is None
-        made.append(LogDirectory(disk, meta))
+        made.append(LogDirectory(disk))
     return made
 
 
@@ -272,7 +272,7 @@ def test_a_clean_stop_of_one_directory_does_not_speak_for_the_other() -> None:
     places = directories(2)
     path, content = places[0].mark_clean_shutdown(7)
     places[0].storage.replace(path, content)
-    places = [LogDirectory(one.storage, one.meta) for one in places]
+    places = [LogDirectory(one.storage) for one in places]
     assert FormerLife(places[:1], None).broker_epoch == 7
     assert FormerLife(places, None).broker_epoch == NONE
 
@@ -286,6 +286,44 @@ def test_a_failed_disk_takes_the_word_back_for_all() -> None:
     FormerLife(places, "boot 1").forget()
     broken.heal()
     assert FormerLife(places, "boot 1").broker_epoch == NONE
+
+
+def test_a_life_in_which_a_disk_failed_leaves_no_mark_any_more() -> None:
+    """Seed 220777: a disk failed while the logs were opened, and when all were the mark was written once more where it
+    could be, beside the one that the failed disk had not deleted."""
+    places = directories(2)
+    life = FormerLife(places, "boot 1")
+    for one in places:
+        life.note(one, 7, logs_opened=False)
+    broken = places[1].storage
+    assert isinstance(broken, SimulatedDisk)
+    broken.fail()
+    places[1].fail("it is broken")
+    life.forget()
+    for one in places:
+        life.note(one, 7, logs_opened=True)
+    broken.heal()
+    assert FormerLife([LogDirectory(one.storage) for one in places], "boot 1").broker_epoch == NONE
+
+
+def test_a_clean_stop_of_the_others_does_not_speak_for_a_disk_that_failed_and_kept_its_mark() -> None:
+    """Seed 400017, with several directories: the mark of the former life could not be deleted where the disk failed,
+    and the clean stop put one of the same epoch beside it."""
+    places = directories(2)
+    registered(places, 7)
+    broken = places[1].storage
+    assert isinstance(broken, SimulatedDisk)
+    broken.fail()
+    FormerLife(places, "boot 1").forget()
+    path, content = places[0].mark_clean_shutdown(7)
+    places[0].storage.replace(path, content)
+    broken.heal()
+    places = [LogDirectory(one.storage) for one in places]
+    assert FormerLife(places, "boot 1").broker_epoch == NONE
+    path, content = places[1].mark_clean_shutdown(7)
+    broken.replace(path, content)
+    places = [LogDirectory(one.storage) for one in places]
+    assert FormerLife(places, "boot 1").broker_epoch == 7
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"brokerEpoch":7}', b"7"])

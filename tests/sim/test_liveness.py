@@ -52,6 +52,6 @@ def test_a_disk_that_is_full_again_is_not_forgotten_with_the_first_time() -> Non
     cluster.world.run_for(120)
     faults._begin(replace(first, duration_ms=2_000))
     cluster.world.run_for(100)
-    assert 1 in faults.failing_disks
+    assert 1 in faults.disks.failing_disks
     cluster.world.run_for(2_500)
-    assert 1 not in faults.failing_disks
+    assert 1 not in faults.disks.failing_disks

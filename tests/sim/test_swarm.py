@@ -14,7 +14,7 @@ import pytest
 
 from tidelog.cli import main
 from tidelog.sim import mutants, swarm
-from tidelog.sim.shape import FAULT_KINDS, draw
+from tidelog.sim.shape import FAULT_KINDS, ROT_OF_WORK, draw
 from tidelog.sim.swarm import Outcome
 from tidelog.sim.tally import SIGHTS, Tally
 
@@ -70,7 +70,7 @@ def test_seeds_differ() -> None:
     assert len({shape.describe() for shape in shapes}) > 290
     assert {len(shape.brokers) for shape in shapes} == {1, 2, 3, 4, 5, 6, 7}
     assert any(set(shape.brokers).isdisjoint(shape.controllers) for shape in shapes)
-    assert {fault.kind for shape in shapes for fault in shape.faults} == set(FAULT_KINDS)
+    assert {fault.kind for shape in shapes for fault in shape.faults} == {*FAULT_KINDS, ROT_OF_WORK}
     assert any(shape.racks for shape in shapes)
     assert any(topic.may_lose for shape in shapes for topic in shape.topics)
     assert 0 < sum(shape.is_beyond_budget for shape in shapes) <= len(shapes) / 10

@@ -84,7 +84,7 @@ class Shard:
                 # Compaction may have left nothing up to the end of the log.
                 self._load_offset = found.next_offset if found.parts else log.log_end_offset
         except StorageError as error:
-            self._replicas.storage_failed(self._replicas.directory_of(self.partition).storage, error)
+            self._replicas.disk_failed(self.partition, error)
             return
         except KafkaError as error:
             # Rot: another replica is to lead. Where none is in sync this stays unread, rather than be made up.
@@ -145,7 +145,7 @@ class Shard:
             try:
                 partition.log.append_as_leader(data, partition.leader_epoch, now_ms, is_internal=True)
             except StorageError as error:
-                replicas.storage_failed(replicas.directory_of(partition).storage, error)
+                replicas.disk_failed(partition, error)
                 raise KafkaError(ErrorCode.NOT_COORDINATOR, error.reason) from None
             if partition.leadership is not None:
                 for follower in partition.leadership.followers.values():

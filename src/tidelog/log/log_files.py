@@ -325,7 +325,7 @@ class LogFiles:
         self.epoch_history.truncate_from_end(self.log_end_offset)
         self._write_epochs()
         self._snapshots.delete_above(self.log_end_offset)
-        replay.load(self._segments, self.producers, self._snapshots, self.log_end_offset)
+        replay.load(self._segments, self.producers, self._snapshots, self.log_end_offset, is_proof_wanted=True)
         replay.recall_batches(self._segments, self.producers)
         return self.log_end_offset
 

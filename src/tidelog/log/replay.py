@@ -78,11 +78,20 @@ def note(header: BatchHeader, state: ProducerState, now_ms: int) -> AbortedTrans
     )
 
 
-def load(segments: Segments, state: ProducerState, snapshots: SnapshotFiles, end_offset: int) -> None:
+def load(
+    segments: Segments,
+    state: ProducerState,
+    snapshots: SnapshotFiles,
+    end_offset: int,
+    *,
+    is_proof_wanted: bool = False,
+) -> None:
     """Know what a log that ends at `end_offset` knows: the newest snapshot, then the batches after it.
 
     Without one all batches count that are there, those before the log's start, too: producers know nothing of it. One
     of before the first segment counts for nothing: who wrote in between would be refused for what it seems to lack.
+    Where proof is wanted every checksum is looked at, and CorruptionError raised: rot may have made a marker a record,
+    and a transaction that never ends holds readers up before they come to where it rotted.
     """
     first_offset = segments[0].base_offset
     loaded = snapshots.load(end_offset)
@@ -91,11 +100,11 @@ def load(segments: Segments, state: ProducerState, snapshots: SnapshotFiles, end
     for segment in segments.starting_with(start_offset):
         if max(segment.base_offset, start_offset) >= end_offset:
             break
-        _replay(segment, state, start_offset, end_offset)
+        _replay(segment, state, start_offset, end_offset, is_proof_wanted)
     state.end_offset = end_offset
 
 
-def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offset: int) -> None:
+def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offset: int, is_proof_wanted: bool) -> None:
     position = 0
     if start_offset > segment.base_offset:
         located = segment.locate(start_offset)
@@ -105,9 +114,10 @@ def _replay(segment: Segment, state: ProducerState, start_offset: int, end_offse
     for found, header in segment.headers_from(position, scan.WALK_BYTES):
         if header.base_offset >= end_offset:
             return
+        if is_proof_wanted or (header.producer_id >= 0 and header.is_control):
+            header = scan.proven(segment.file, found, header)
         if header.producer_id >= 0:
-            whole = scan.read_batch(segment.file, found, header.size) if header.is_control else header
-            note(whole, state, 0)
+            note(header, state, 0)
 
 
 def recall_batches(segments: Segments, state: ProducerState) -> None:

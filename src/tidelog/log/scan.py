@@ -58,6 +58,13 @@ def read_batch(file: File, position: int, size: int) -> BatchHeader:
     raise CorruptionError(f"{file.path} at {position}: the batch is damaged")
 
 
+def proven(file: File, position: int, header: BatchHeader) -> BatchHeader:
+    """The same header, with all of its batch in its buffer; CorruptionError unless its checksum is right."""
+    if header.position + header.size <= len(header.buffer) and header.crc_matches():
+        return header
+    return read_batch(file, position, header.size)
+
+
 def valid_batches(file: File, expected_offset: int, last_possible_offset: int) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each batch from the start of a file up to the first that cannot be one.
 

@@ -17,12 +17,14 @@ from tidelog.controller.entities import Partition as PartitionImage
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.coordination.coordinator import Coordinator
 from tidelog.outbox import Outbox
+from tidelog.replica import stopping
 from tidelog.replica.damage import DamagedReplicas
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetcher import Fetcher
 from tidelog.replica.housekeeping import Housekeeping
 from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
+from tidelog.wire.uuids import LOST_DIRECTORY, ZERO_UUID
 
 STILL_LISTED_MS = 3_000
 """How long clients are still told where a fenced broker was."""
@@ -57,7 +59,7 @@ class Broker:
         """By the topic that holds their state."""
         self._fenced_at_ms: dict[int, int] = {}
         """When each broker was last seen to be fenced."""
-        self._damage = DamagedReplicas(replicas, assignments.assign, self._withdraw)
+        self._damage = DamagedReplicas(replicas, assignments.assign, self._withdraw, self._has_successor)
         self._fetchers: dict[int, Fetcher] = {}
         """The streams that copy partitions, by the leader's node id."""
 
@@ -190,6 +192,7 @@ class Broker:
     def _tell_unreachable(self, topic: Topic, index: int, partition: PartitionImage) -> None:
         """Let the controller know that a replica is not served, where it does not know in which directory it is."""
         offline = [one.directory_id for one in self.replicas.directories if not one.online]
+        offline = [LOST_DIRECTORY if one == ZERO_UUID else one for one in offline]  # not even its id can be read
         is_known = partition.directory_of(self.node_id) not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
         if offline and not is_known and (topic.name, index) not in self.replicas.damaged:
             held = self.replicas.partitions.get((topic.name, index))
@@ -227,7 +230,7 @@ class Broker:
             if replica.role is not Role.OFFLINE:
                 replica.become_follower(NO_LEADER, replica.leader_epoch)
             self.role_changed(replica)
-        self.replicas.stop(broker_epoch, then)
+        stopping.stop(self.replicas, broker_epoch, then)
 
     def _withdraw(self, replica: Partition) -> None:
         """A damaged replica is no longer copied, and nobody coordinates by it."""
@@ -235,6 +238,16 @@ class Broker:
         if coordinator is not None:
             coordinator.removed(replica)
         self.stop_fetching(replica)
+
+    def _has_successor(self, topic: str, index: int) -> bool:
+        """Whether another broker could lead a partition now without losing what is committed."""
+        image = self._image()
+        known = image.topic(topic)
+        partition = None if known is None else known.partitions.get(index)
+        if partition is None:
+            return False
+        trusted = {*partition.isr, *partition.eligible_leader_replicas} - {self.node_id}
+        return any((broker := image.brokers.get(one)) is not None and broker.active for one in trusted)
 
     def role_changed(self, replica: Partition) -> None:
         """Tell the coordinator that lives in a topic's partitions, where the topic has one."""

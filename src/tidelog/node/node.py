@@ -9,6 +9,7 @@ outside a step changes a node; nothing in a step waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -46,7 +47,7 @@ from tidelog.node.transaction_verification import Verification
 from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
-from tidelog.replica.directory import LogDirectory, MetaProperties, check_directories
+from tidelog.replica.directory import CLEAN_SHUTDOWN, LogDirectory, check_directories
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.former_life import FormerLife
@@ -72,8 +73,8 @@ class Node:
         self.node_id = config.node_id
         self.outbox = Outbox(seed)
         self.outbox.now_ms = now_ms
-        directories = [LogDirectory(storage, MetaProperties.read(storage)) for storage in storages]
-        self.cluster_id = check_directories(config.node_id, directories)
+        directories = [LogDirectory(storage) for storage in storages]
+        self.cluster_id = check_directories(config.node_id, directories, config.metadata_directory)
         # A metadata.log.dir of its own holds the metadata log and no replicas.
         hosting = [one for one in directories if one.storage.root in config.log_dirs] or directories
         self.former_life = FormerLife(hosting, boot_id)
@@ -116,7 +117,7 @@ class Node:
             self.link,
             self._registration,
             lambda: self.cluster.image_offset,
-            lambda: [one.directory_id for one in hosting if not one.online],
+            lambda: [one.directory_id for one in hosting if not one.online and one.meta is not None],
             self._caught_up,
             self._note_registered,
             self.broker.is_half_known,
@@ -322,24 +323,32 @@ class Node:
 
     def _start(self) -> None:
         """The first step: from here on a crash must be seen as one, so the marks of a clean stop go first."""
-        remaining = len(self.replicas.directories)
+        for directory in self.replicas.directories:
+            if not directory.online:
+                self.replicas.tell_offline(directory, directory.offline_reason, partitions=0)
+        if self._is_lost:
+            self.outbox.halt(1, "none of the log directories can be read")
+            return
+        if self.config.is_broker:
+            self._note(lambda directory: self.former_life.note_registering(directory, self.incarnation_id))
+        self._note(LogDirectory.forget_clean_shutdown)
+        marked = [one for one in self.replicas.directories if one.online]
+        remaining = len(marked)
 
-        def forgotten(error: str | None) -> None:
+        def forgotten(directory: LogDirectory, error: str | None) -> None:
             nonlocal remaining
-            remaining -= 1
             if error is not None:
-                self.outbox.halt(1, f"a log directory failed at the start: {error}")
-            elif remaining == 0:
+                failure = StorageError(directory.storage.root, CLEAN_SHUTDOWN, error)
+                self.replicas.storage_failed(directory.storage, failure)
+            remaining -= 1
+            if remaining == 0 and not self._is_lost:
                 self.cluster.start()
                 if self.config.is_broker:
                     self.lifecycle.start()
 
-        if self.config.is_broker:
-            self._note(lambda directory: self.former_life.note_registering(directory, self.incarnation_id))
-        for directory in self.replicas.directories:
-            directory.forget_clean_shutdown()
-            files = self.former_life.files(directory)
-            self.outbox.flush(directory.storage, forgotten, files=files, directories=[""])
+        for one in marked:
+            then = partial(forgotten, one)
+            self.outbox.flush(one.storage, then, files=self.former_life.files(one), directories=[""])
 
     def _stop(self) -> None:
         if self.is_stopping:
@@ -383,7 +392,7 @@ class Node:
         self._note(lambda directory: self.former_life.note(directory, broker_epoch, logs_opened=logs_opened))
 
     def _note(self, note: Callable[[LogDirectory], None]) -> None:
-        for directory in self.replicas.directories:
+        for directory in [one for one in self.replicas.directories if one.online]:
             try:
                 note(directory)
             except StorageError as error:
@@ -426,14 +435,22 @@ class Node:
         broker = self.cluster.image.brokers.get(broker_id)
         return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
 
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the disks are gone without which this node can do nothing: that of the metadata, or all."""
+        metadata_directory = self.broker.static_config.metadata_directory
+        directories = self.replicas.directories
+        return not any(one.online for one in directories) or any(
+            not one.online and one.storage.root == metadata_directory for one in directories
+        )
+
     def _directory_failed(self, directory: LogDirectory) -> None:
         self.former_life.forget()
         for replica in self.replicas.partitions.values():
             if replica.directory_id == directory.directory_id:
                 self.broker.stop_fetching(replica)
                 self.broker.role_changed(replica)
-        online = [one for one in self.replicas.directories if one.online]
-        if not online or directory.storage.root == self.broker.static_config.metadata_directory:
+        if self._is_lost:
             self.outbox.halt(1, f"log directory {directory.storage.root} failed: {directory.offline_reason}")
         else:
             self.lifecycle.directories_changed()

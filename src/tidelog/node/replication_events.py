@@ -142,7 +142,11 @@ class ReplicationEvents:
             data = memoryview(bytearray(build_batch(records)))
             partition.append(data, self._outbox.now_ms)
             self._replicas.appended(partition, len(data))
-        except (KafkaError, StorageError):
+        except KafkaError:
+            self._put_back(records)
+            return
+        except StorageError as error:
+            self._replicas.disk_failed(partition, error)
             self._put_back(records)
             return
         if self._buffer:

@@ -64,7 +64,7 @@ def start_within(
             return
         _recovery_point_lowered(replicas, partition, then)
     except StorageError as error:
-        replicas.storage_failed(replicas.directory_of(partition).storage, error)
+        replicas.disk_failed(partition, error)
     except CorruptionError as error:
         replicas.on_damage(partition, str(error))
 

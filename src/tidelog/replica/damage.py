@@ -1,7 +1,8 @@
 """Replicas that were found damaged: taken out of service, out of the ISR, and copied again from whoever leads.
 
     found while it leads, nobody else in sync   KEPT       it goes on with what is whole, until another is in sync
-    KEPT -> GIVEN UP                            another is in sync, or leads
+    KEPT -> GIVEN UP                            another is in sync, or leads; or an eligible one is there, and somebody
+                                                cannot be in sync because what is damaged is what he lacks
     found otherwise                             GIVEN UP   offline here; the controller is told that it is lost
     found when it was opened                    GIVEN UP   as it never was online
     GIVEN UP -> copied                          it is known to be lost, another leads, and neither ISR nor ELR has it
@@ -11,6 +12,9 @@ The controller is told as Kafka's brokers tell it of a failed disk: the replica 
 lost ones (KIP-858). That takes it out of the ISR and moves its leadership, both decided and committed, before a byte is
 thrown away. The new, empty log stays in the lost directory until the leader has answered its first fetch: until then
 the leader remembers how far the old one was, and would let it in.
+
+Who is eligible has all that is committed (KIP-966). As long as it can catch up it is waited for: led by it at once, the
+partition would lose what was acknowledged with acks=1.
 """
 
 from __future__ import annotations
@@ -22,9 +26,7 @@ from tidelog.errors import StorageError
 from tidelog.replica.directory import TopicPartition
 from tidelog.replica.partition import Partition, Role
 from tidelog.replica.replicas import Replicas
-
-LOST_DIRECTORY = bytes(15) + b"\x02"
-"""Kafka's id of the directory of replicas that are gone (KIP-858)."""
+from tidelog.wire.uuids import LOST_DIRECTORY
 
 
 class Standing(Enum):
@@ -42,6 +44,7 @@ class DamagedReplicas:
         replicas: Replicas,
         assign: Callable[[bytes, int, bytes], None],
         withdraw: Callable[[Partition], None],
+        has_successor: Callable[[str, int], bool],
     ) -> None:
         self._replicas = replicas
         self._outbox = replicas.outbox
@@ -49,10 +52,13 @@ class DamagedReplicas:
         """Tells the controller the directory of a replica: topic id, partition, directory id."""
         self._withdraw = withdraw
         """Ends what else is done with a replica here: copying it, and coordinating by it."""
+        self._has_successor = has_successor
+        """Whether another broker that is alive is in sync or eligible, by topic and partition."""
         self._standing: dict[TopicPartition, Standing] = {}
         self._discarded: set[TopicPartition] = set()
         """Thrown away, and not opened anew yet."""
         replicas.on_damage = self.found
+        replicas.on_refusal = self._refused
         replicas.on_copied = self._copied
 
     def found(self, partition: Partition, reason: str) -> None:
@@ -66,6 +72,13 @@ class DamagedReplicas:
         then = "no other replica is in sync: it goes on" if is_alone else "it is to be copied again"
         self._tell("log-damaged", key, reason, then)
         if not is_alone:
+            self._outbox.at_end_of_step(lambda: self._give_up(partition))
+
+    def _refused(self, partition: Partition) -> None:
+        """A follower cannot get on with what it is sent of a replica that leads here."""
+        key = (partition.topic, partition.index)
+        is_kept = self._standing.get(key) is Standing.KEPT and partition.role is Role.LEADER
+        if is_kept and self._has_successor(*key):
             self._outbox.at_end_of_step(lambda: self._give_up(partition))
 
     def _give_up(self, partition: Partition) -> None:

@@ -1,6 +1,7 @@
 """One log directory of this node: whose it is, what its checkpoints say, whether it still works.
 
     ONLINE -> OFFLINE      the first disk error; its partitions go offline, the rest go on serving (KIP-112)
+    OFFLINE                from the start where not even its `meta.properties` can be read: its id is not known
 
 An offline directory stays offline until the node is started again.
 """
@@ -14,7 +15,7 @@ from tidelog.errors import DirectoryError, StorageError
 from tidelog.log import checkpoints
 from tidelog.log.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from tidelog.storage import Storage
-from tidelog.wire.uuids import from_text, to_text
+from tidelog.wire.uuids import ZERO_UUID, from_text, to_text
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -60,23 +61,32 @@ class MetaProperties:
 class LogDirectory:
     """A storage with its identity, its state and the offsets it was last known to hold."""
 
-    def __init__(self, storage: Storage, meta: MetaProperties) -> None:
+    def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.meta = meta
+        self.meta: MetaProperties | None = None
         self.online = True
         self.offline_reason = ""
-        self.recovery_points: dict[TopicPartition, int] = checkpoints.read(storage, RECOVERY_POINTS)
-        self.log_starts: dict[TopicPartition, int] = checkpoints.read(storage, LOG_STARTS)
-        self.high_watermarks: dict[TopicPartition, int] = checkpoints.read(storage, HIGH_WATERMARKS)
-        self.cleaner_offsets: dict[TopicPartition, int] = checkpoints.read(storage, CLEANER_OFFSETS)
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.log_starts: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.cleaner_offsets: dict[TopicPartition, int] = {}
         """Up to where each log is compacted; kept up to date, unlike the others, which are of the last life."""
-        self.stopped_cleanly, self.last_broker_epoch = _read_clean_shutdown(storage)
+        self.stopped_cleanly, self.last_broker_epoch = False, -1
         self._written: dict[str, dict[TopicPartition, int]] = {}
+        try:
+            self.meta = MetaProperties.read(storage)
+            self.recovery_points = checkpoints.read(storage, RECOVERY_POINTS)
+            self.log_starts = checkpoints.read(storage, LOG_STARTS)
+            self.high_watermarks = checkpoints.read(storage, HIGH_WATERMARKS)
+            self.cleaner_offsets = checkpoints.read(storage, CLEANER_OFFSETS)
+            self.stopped_cleanly, self.last_broker_epoch = _read_clean_shutdown(storage)
+        except StorageError as error:
+            self.fail(error.reason)
 
     @property
     def directory_id(self) -> bytes:
-        """The id the controller knows this directory by (KIP-858)."""
-        return self.meta.directory_id
+        """The id the controller knows this directory by (KIP-858); none where it could not be read."""
+        return ZERO_UUID if self.meta is None else self.meta.directory_id
 
     def fail(self, reason: str) -> bool:
         """Go offline; False when it was already."""
@@ -148,17 +158,23 @@ def _read_clean_shutdown(storage: Storage) -> tuple[bool, int]:
         return True, -1
 
 
-def check_directories(node_id: int, directories: Sequence[LogDirectory]) -> str:
-    """All directories are this node's and of one cluster; returns the cluster's id."""
-    for directory in directories:
-        root, meta = directory.storage.root, directory.meta
+def check_directories(node_id: int, directories: Sequence[LogDirectory], metadata_directory: str) -> str:
+    """All directories are this node's and of one cluster, which is returned; those that cannot be read are left out.
+
+    One must be left that can, and a node can do nothing without its metadata.
+    """
+    for one in directories:
+        if not one.online and (one.storage.root == metadata_directory or len(directories) == 1):
+            raise StorageError(one.storage.root, META_PROPERTIES, one.offline_reason)
+    known = [(one.storage.root, one.meta) for one in directories if one.meta is not None]
+    if not known:
+        raise DirectoryError("none of the log directories can be read")
+    first_root, first = known[0]
+    for root, meta in known:
         if meta.node_id != node_id:
             raise DirectoryError(f"{root} belongs to node {meta.node_id}, not to node {node_id}")
-        if meta.cluster_id != directories[0].meta.cluster_id:
-            raise DirectoryError(
-                f"{root} belongs to cluster {meta.cluster_id}, but {directories[0].storage.root} to"
-                f" {directories[0].meta.cluster_id}"
-            )
-    if len({directory.directory_id for directory in directories}) != len(directories):
+        if meta.cluster_id != first.cluster_id:
+            raise DirectoryError(f"{root} belongs to cluster {meta.cluster_id}, but {first_root} to {first.cluster_id}")
+    if len({meta.directory_id for _, meta in known}) != len(known):
         raise DirectoryError("two log directories have the same directory.id: one is a copy of the other")
-    return directories[0].meta.cluster_id
+    return first.cluster_id

@@ -307,7 +307,7 @@ class Fetcher:
                     self._set_aside(copy)
                     self._outbox.after(HELD_BACK_MS, lambda: self._hold_back(copy, data.high_watermark))
         except StorageError as error:
-            self._replicas.storage_failed(self._replicas.directory_of(partition).storage, error)
+            self._replicas.disk_failed(partition, error)
         except CorruptionError as error:
             self._replicas.on_damage(partition, str(error))  # it is our own log that cannot be read
             self._delay(copy)

@@ -8,7 +8,10 @@ that was ever acknowledged in that epoch is there; a batch that was half written
     after a clean stop                      the epoch in .kafka_cleanshutdown
     killed, the machine still up            the epoch in .tidelog-registered
     the machine was down, or nobody knows   none
-    a directory failed, is new or differs   none: all directories must name one epoch
+    a directory failed, is new or differs   none: all directories must name one epoch, and its end the same way
+
+One that failed cannot be relied on to forget its mark of the second kind. The others have lost theirs; but should the
+node then stop cleanly, they have one of the first kind, of the same epoch, and what failed must not pass for killed.
 
 A broker that vouches for itself may find otherwise: a log that does not end where the former life left it is damaged
 (`lost_nothing`). That is known of logs that the former life had opened, and proven where the one before it was torn; a
@@ -42,6 +45,7 @@ class _Said(NamedTuple):
     """What is known of the former life from one directory."""
 
     broker_epoch: int
+    is_clean: bool
     logs_opened: bool
     unanswered: bytes | None
 
@@ -53,9 +57,11 @@ class FormerLife:
         self._directories = directories
         self._boot_id = boot_id
         """None where the system does not tell: then only a clean stop counts."""
+        self._is_unsure = False
+        """A disk failed in this life: whatever happens, it leaves no mark by which the next one could vouch for it."""
         said = [self._said_of(one) for one in directories]
-        epochs = {one.broker_epoch for one in said}
-        self.broker_epoch = epochs.pop() if len(epochs) == 1 else NONE
+        ends = {(one.broker_epoch, one.is_clean) for one in said}
+        self.broker_epoch = ends.pop()[0] if len(ends) == 1 else NONE
         self.lost_nothing = self.broker_epoch != NONE and all(one.logs_opened for one in said)
         """Whatever is missing in its logs is damage: it had opened them, or had them from one that lost nothing."""
         incarnations = {one.unanswered for one in said}
@@ -63,12 +69,14 @@ class FormerLife:
         """As what it registered, where it was not answered."""
 
     def _said_of(self, directory: LogDirectory) -> _Said:
-        """What a directory's marks say of the life before."""
+        """What a directory's marks say of the life before; nothing where it cannot be read."""
+        if not directory.online:
+            return _Said(NONE, False, False, None)
         is_clean = directory.stopped_cleanly and directory.last_broker_epoch >= 0
         mark = self._mark_in(directory, any_boot=is_clean)
         if is_clean:
-            return _Said(directory.last_broker_epoch, True, None if mark is None else mark.unanswered)
-        return _Said(NONE, False, None) if mark is None else mark
+            return _Said(directory.last_broker_epoch, True, True, None if mark is None else mark.unanswered)
+        return _Said(NONE, False, False, None) if mark is None else mark
 
     def _mark_in(self, directory: LogDirectory, *, any_boot: bool) -> _Said | None:
         if self._boot_id is None:
@@ -82,6 +90,7 @@ class FormerLife:
             unanswered = mark.get("registersAs")
             return _Said(
                 int(mark["brokerEpoch"]),
+                False,
                 bool(mark["logsOpened"]),
                 None if unanswered is None else from_text(unanswered),
             )
@@ -99,7 +108,7 @@ class FormerLife:
     def _write(
         self, directory: LogDirectory, broker_epoch: int, *, logs_opened: bool, unanswered: bytes | None
     ) -> None:
-        if self._boot_id is None or not directory.online:
+        if self._boot_id is None or self._is_unsure or not directory.online:
             return
         mark = {
             "version": 0,
@@ -121,6 +130,7 @@ class FormerLife:
 
     def forget(self) -> None:
         """A disk failed, so that what was in the page cache may be gone: the next life must not vouch for this one."""
+        self._is_unsure = True
         for directory in self._directories:
             try:
                 directory.storage.delete(REGISTERED)

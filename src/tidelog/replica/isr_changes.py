@@ -1,6 +1,8 @@
 """Asks the controller for ISR changes (KIP-497): many partitions in one request, one request under way at a time.
 
-wanted -> in flight -> committed     the leader takes over what the controller says
+wanted -> in flight -> committed     the metadata says so, after all that it was decided by: the answer itself may come
+                                     before a min.insync.replicas that was raised, by which the one that left is
+                                     eligible (KIP-966) and the leader alone must commit nothing
                     -> ineligible    the proposal is dropped, and the ISR stays
                     -> refused       the leader goes on counting on the larger set until newer metadata comes: an
                                      earlier attempt, whose answer was lost, may be what was committed
@@ -132,13 +134,9 @@ class IsrChanges:
                 partition.advance_high_watermark()
                 # What made it so may be over already, and its news may have come while this was under way.
                 self._outbox.after(INELIGIBLE_MS, lambda partition=partition: self._settled(partition))  # type: ignore[misc]
-            elif answer.error_code != ErrorCode.NONE:
-                continue  # what is true now is on its way with the metadata
-            elif answer.partition_epoch > leadership.partition_epoch and answer.leader_epoch == leadership.epoch:
-                partition.isr_committed(answer.isr, answer.partition_epoch)
-                self._settled(partition)
-            elif answer.partition_epoch <= leadership.partition_epoch:
+            elif answer.error_code == ErrorCode.NONE and not is_newer:
                 leadership.proposed = None
+            # Else what is true now is on its way with the metadata.
         if again:
             self._outbox.after(RETRY_MS, lambda: self._ask_again(again))
         if self._wanted:

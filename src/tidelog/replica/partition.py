@@ -163,12 +163,6 @@ class Partition:
         self._notify(self.watchers, 0)
         self._notify(self.end_watchers, 0)  # they go on watching: a damaged replica may be back
 
-    def isr_committed(self, isr: Sequence[int], partition_epoch: int) -> None:
-        """The controller accepted an ISR change."""
-        if self.leadership is not None:
-            self.leadership.update(self.leadership.replicas, isr, partition_epoch, self._surroundings.outbox.now_ms)
-            self.advance_high_watermark()
-
     def check_leader(self, current_leader_epoch: int = -1) -> None:
         """Raise unless this node leads and the caller's idea of the epoch, when it has one (KIP-320), is right."""
         if self.role is Role.OFFLINE:

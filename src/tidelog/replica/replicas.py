@@ -1,6 +1,7 @@
-"""All replicas of this node: opens and closes them as the metadata says, flushes, checkpoints, forgets old records.
+"""All replicas of this node: opens and removes them as the metadata says, flushes what must be.
 
 Disk errors end here: the first one takes its log directory offline, with every partition in it, and the rest go on.
+How all of them are closed is in stopping.py.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Replicas:
         """Replicas whose records are not what was written, with where: not opened, not served."""
         self.on_damage: Callable[[Partition, str], None] = lambda _partition, _reason: None
         """Called with a replica in whose log rot was found, and where; the broker connects it."""
+        self.on_refusal: Callable[[Partition], None] = lambda _partition: None
+        """Called then when a follower was sent that again and cannot take it."""
         self.copied_anew: set[Partition] = set()
         """Empty logs in the place of damaged ones, whose first fetch is not answered yet."""
         self.on_copied: Callable[[Partition], None] = lambda _partition: None
@@ -101,7 +104,7 @@ class Replicas:
             partition = self._open(directory, topic, topic_id, index, config)
             recovered = partition.log.recovered
             if recovered is not None and recovered.removed_segments:
-                self._flush(partition)  # another power loss must not bring them back among what is appended now
+                self.flush(partition)  # another power loss must not bring them back among what is appended now
         except StorageError as error:
             self.storage_failed(directory.storage, error)
             return None
@@ -206,8 +209,9 @@ class Replicas:
             if directory.directory_id == directory_id and directory_id != ZERO_UUID:
                 return directory if directory.online else None
         online = [one for one in self.directories if one.online]
-        if not is_new and directory_id in (ZERO_UUID, ONE_UUID) and len(online) < len(self.directories):
-            return None  # nobody knows where it is: it may be in one that failed
+        is_unknown = directory_id in (ZERO_UUID, ONE_UUID)
+        if not is_new and any(not one.online and (is_unknown or one.meta is None) for one in self.directories):
+            return None  # nobody knows where it is, or who has that directory: it may be in one that failed
         held = {one.directory_id: 0 for one in online}
         for partition in self.partitions.values():
             if partition.directory_id in held:
@@ -282,20 +286,20 @@ class Replicas:
         if partition.flush_is_due:
             if partition.unflushed_from is None:
                 partition.unflushed_from = partition.log.recovery_point
-            self._flush(partition)
+            self.flush(partition)
         elif partition.config.flush_ms < _NEVER_MS and partition not in self._flush_timers:
             self._flush_timers.add(partition)
             self.outbox.after(partition.config.flush_ms, lambda: self._flush_timer_due(partition))
         if partition.log.has_closed_segments_to_flush:
-            self._flush(partition)
+            self.flush(partition)
         partition.advance_high_watermark()
 
     def _flush_timer_due(self, partition: Partition) -> None:
         self._flush_timers.discard(partition)
         if partition.role is not Role.OFFLINE and partition.log.log_end_offset > partition.log.recovery_point:
-            self._flush(partition)
+            self.flush(partition)
 
-    def _flush(self, partition: Partition, then: Callable[[], None] | None = None) -> None:
+    def flush(self, partition: Partition, then: Callable[[], None] | None = None) -> None:
         """Flush one partition's log up to its present end."""
         if partition in self._flushing and then is None:
             return
@@ -319,7 +323,7 @@ class Replicas:
                 partition.unflushed_from = None
                 if not self.is_stopping and partition.flush_is_due:
                     partition.unflushed_from = partition.log.recovery_point
-                    self._flush(partition)
+                    self.flush(partition)
                 partition.advance_high_watermark()
             if then is not None:
                 then()
@@ -336,10 +340,19 @@ class Replicas:
         hosted = [one for one in self.partitions.values() if one.directory_id == directory.directory_id]
         for partition in hosted:
             partition.go_offline()
-        self.outbox.tell(
-            "log-directory-offline", "error", directory=storage.root, reason=str(error), partitions=len(hosted)
-        )
+        self.tell_offline(directory, str(error), len(hosted))
         self._directory_failed(directory)
+
+    def tell_offline(self, directory: LogDirectory, reason: str, partitions: int) -> None:
+        """Let people know that a directory is not used any more, and how many replicas are in it."""
+        self.outbox.tell(
+            "log-directory-offline", "error", directory=directory.storage.root, reason=reason, partitions=partitions
+        )
+
+    def disk_failed(self, partition: Partition, error: StorageError) -> KafkaError:
+        """A replica could not be read or written for a client: its directory goes offline. What the client is told."""
+        self.storage_failed(self.directory_of(partition).storage, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason)
 
     def offsets_in(
         self, directory: LogDirectory, checkpoint: str, offset_of: Callable[[Partition], int | None]
@@ -397,51 +410,6 @@ class Replicas:
             if config is not None:
                 partition.config = config
                 partition.log.config = config
-
-    # --- stopping ---
-
-    def stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
-        """Flush and close every log, write the checkpoints and the mark of a clean stop, then continue."""
-        self.is_stopping = True
-        remaining = 1
-
-        def one_done() -> None:
-            nonlocal remaining
-            remaining -= 1
-            if remaining == 0:
-                self._finish_stop(broker_epoch, then)
-
-        for partition in self.partitions.values():
-            if partition.role is Role.OFFLINE:
-                continue
-            try:
-                partition.log.close()
-            except (StorageError, CorruptionError) as error:
-                self.outbox.tell("log-close-failed", "error", partition=repr(partition), reason=str(error))
-                continue
-            remaining += 1
-            self._flush(partition, one_done)
-        one_done()
-
-    def _finish_stop(self, broker_epoch: int, then: Callable[[], None]) -> None:
-        marked_now = [one for one in self.directories if one.online]
-        if self.is_loaded:
-            checkpoints.write_all(self)
-        else:  # what was not even opened is as the former life left it, cleanly or not
-            marked_now = [one for one in marked_now if one.stopped_cleanly]
-        remaining = len(marked_now)
-
-        def marked(_error: str | None) -> None:
-            nonlocal remaining
-            remaining -= 1
-            if remaining == 0:
-                then()
-
-        for directory in marked_now:
-            mark = directory.mark_clean_shutdown(broker_epoch)
-            self.outbox.flush(directory.storage, marked, replacements=[mark], directories=[""])
-        if not marked_now:
-            then()
 
 
 _NEVER_MS = 9_223_372_036_854_775_807

@@ -175,6 +175,8 @@ class DirectoryStorage:
         """By directory, then by name: a directory is renamed in one go."""
         self._lock_fd = -1
         self._made_lock_file = False
+        self._not_locked = ""
+        """Why it could not be locked: somebody else may be in it, so it is not used."""
         if create:
             try:
                 os.makedirs(root, exist_ok=True)
@@ -186,14 +188,18 @@ class DirectoryStorage:
     def lock(self) -> None:
         """Keep other processes out, Apache Kafka's included; DirectoryError when one is in, with nothing changed.
 
-        Two locks on one file: Java's is a POSIX lock, which does not keep out a second user within one process.
+        Two locks on one file: Java's is a POSIX lock, which does not keep out a second user within one process. Where
+        the disk does not let it be locked, that is a StorageError, and so is all that is tried after it.
         """
         path = self.absolute(LOCK_FILE)
         existed = os.path.exists(path)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise DirectoryError(f"{self.root}: {_reason(error)}") from None
+        except OSError as error:
+            self._not_locked = _reason(error)
+            raise StorageError(self.root, LOCK_FILE, self._not_locked) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,7 +207,8 @@ class DirectoryStorage:
             os.close(fd)
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 raise DirectoryError(f"{self.root}: in use by another process") from None
-            raise DirectoryError(f"{self.root}: cannot be locked: {_reason(error)}") from None
+            self._not_locked = f"cannot be locked: {_reason(error)}"
+            raise StorageError(self.root, LOCK_FILE, self._not_locked) from None
         self._lock_fd = fd
         self._made_lock_file = not existed
 
@@ -343,6 +350,8 @@ class DirectoryStorage:
         """The path as the system knows it; a path that leaves the directory is a ValueError."""
         if path.startswith("/") or ".." in path.split("/"):
             raise ValueError(f"{path!r} is not below the log directory")
+        if self._not_locked:
+            raise StorageError(self.root, path, self._not_locked)
         return os.path.join(self.root, path) if path else self.root
 
     def detach(self, path: str) -> None:

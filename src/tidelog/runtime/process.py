@@ -12,12 +12,12 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 
 from tidelog.config import Listener, NodeConfig
-from tidelog.errors import TidelogError
+from tidelog.errors import StorageError, TidelogError
 from tidelog.runtime.boot import boot_id
 from tidelog.runtime.cautions import cautions
 from tidelog.runtime.clock import Clock
@@ -100,7 +100,8 @@ def _locked_directories(config: NodeConfig, descriptors: Descriptors) -> Iterato
         for path in dict.fromkeys((*config.log_dirs, config.metadata_directory)):
             storage = DirectoryStorage(path, descriptors)
             opened.append(storage)
-            storage.lock()
+            with suppress(StorageError):  # nothing can be done with it then, and whether that matters the node decides
+                storage.lock()
         yield list(opened)
     except TidelogError:
         for storage in opened:

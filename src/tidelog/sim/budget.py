@@ -2,8 +2,9 @@
 
 Some faults lose bytes (power loss, a wiped disk) or leave nobody knowing whether they did (a failing disk: its node
 does not vouch for what it had). They hit at most min.insync.replicas - 1 replicas of a partition until those are in
-sync again, and a minority of the voters. A kill loses nothing and is free. Beyond that replication promises nothing,
-and a loss would say nothing: seeds that go there do not look for it.
+sync again, by the least value that the topic ever has (what was acknowledged by that may have no more copies), and a
+minority of the voters. A kill loses nothing and is free. Beyond that replication promises nothing, and a loss would say
+nothing: seeds that go there do not look for it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ class Budget:
         self._shape = shape
         self._failing_disks = failing_disks
         """Nodes that may still give up because of their disks."""
-        self._lost: dict[int, None] = {}
+        self._lost: dict[int, bool] = {}
+        """Whether what they know of the metadata is lost as well."""
         self._for_good: dict[int, None] = {}
 
-    def take(self, node_id: int) -> bool:
-        """Whether this node may lose bytes now; if so, it counts as having lost them."""
+    def take(self, node_id: int, *, keeps_metadata: bool = False) -> bool:
+        """Whether this node may lose bytes now; if so, it counts as having lost them.
+
+        It counts for every replica it has, also where only one of its log directories is hit: a node that knows of a
+        failure vouches for none of them when it is started again. It goes on voting where that is not its first.
+        """
         self._forget_the_recovered()
         lost = {*self._lost, node_id}
         voters = self._voters()
-        if node_id in voters and len(lost & voters) * 2 >= len(voters):
+        voiceless = {one for one, loses_metadata in self._lost.items() if loses_metadata}
+        if not keeps_metadata and node_id in voters and len({*voiceless, node_id} & voters) * 2 >= len(voters):
             return False
         if not self._shape.is_beyond_budget and not self._knows_topics():
             return False  # those who know where the replicas are happen to be away
@@ -38,7 +45,7 @@ class Budget:
             node_id in replicas and len(lost & set(replicas)) > most for replicas, most in self._partitions()
         ):
             return False
-        self._lost[node_id] = None
+        self._lost[node_id] = self._lost.get(node_id, False) or not keeps_metadata
         return True
 
     def keep(self, node_id: int) -> None:
@@ -57,7 +64,7 @@ class Budget:
             if known is None or topic.may_lose:
                 continue
             for partition in known.partitions.values():
-                yield partition.replicas, min(topic.min_insync_replicas, len(partition.replicas)) - 1
+                yield partition.replicas, min(self._shape.least_min_isr(topic), len(partition.replicas)) - 1
 
     def _voters(self) -> set[int]:
         """The quorum's voters as the living node with the newest metadata knows them."""

@@ -44,6 +44,7 @@ class SimulatedCluster:
         brokers: Sequence[int] = (),
         controllers: Sequence[int] = (),
         node_settings: Mapping[int, Mapping[str, str]] | None = None,
+        directories: int = 1,
     ) -> None:
         self.world = World(seed)
         self.settings = dict(settings or {})
@@ -52,6 +53,8 @@ class SimulatedCluster:
         self.brokers = list(brokers or range(1, nodes + 1))
         self.controllers = list(controllers or self.brokers)
         self.node_ids = sorted({*self.brokers, *self.controllers})
+        self._directories = directories
+        """Log directories of each broker."""
         self.cluster_id = to_text(self.world.chance.uuid())
         keys = {node_id: self.world.chance.uuid() for node_id in self.node_ids}
         voters = VoterSet(
@@ -62,7 +65,7 @@ class SimulatedCluster:
             self.world.add_host(
                 Host(
                     node_id,
-                    [self._formatted(node_id, directory_id, voters)],
+                    [self._formatted(node_id, directory_id, voters), *self._further_disks(node_id)],
                     {(host_name(node_id), port): name for name, port in self._listeners(node_id)},
                     lambda disks, seed, now_ms, boot_id, node_id=node_id: Node(  # type: ignore[misc]
                         self.config_of(node_id), disks, seed, now_ms, boot_id
@@ -89,7 +92,8 @@ class SimulatedCluster:
                 "listeners": ",".join(f"{listener}://{name}:{port}" for listener, port in self._listeners(node_id)),
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.bootstrap.servers": servers,
-                "log.dirs": ROOT,
+                "log.dirs": ",".join(self._roots(node_id)),
+                **({"metadata.log.dir": ROOT} if self._directories > 1 else {}),
                 **self.settings,
                 **self.node_settings.get(node_id, {}),
             }
@@ -111,11 +115,40 @@ class SimulatedCluster:
         assert error is None, error
         return disk
 
+    def _roots(self, node_id: int) -> list[str]:
+        """The log directories of a node; the first is that of the metadata."""
+        count = self._directories if node_id in self.brokers else 1
+        return [ROOT, *(f"{ROOT}-{number + 1}" for number in range(1, count))]
+
+    def _further_disks(self, node_id: int) -> list[SimulatedDisk]:
+        """Those without metadata."""
+        return [self._formatted_further(node_id, root) for root in self._roots(node_id)[1:]]
+
+    def _formatted_further(self, node_id: int, root: str) -> SimulatedDisk:
+        disk = SimulatedDisk(root)
+        properties = MetaProperties(self.cluster_id, node_id, self.world.chance.uuid())
+        replacements = [(META_PROPERTIES, properties.to_bytes())]
+        error = disk.apply_flush(Flush(0, disk, replacements=replacements, directories=[""]))
+        assert error is None, error
+        return disk
+
     def wipe(self, node_id: int) -> None:
-        """A dead node's disk is gone; it gets a new one, formatted under its old id and with another directory id."""
+        """A dead node's disks are gone; it gets new ones, formatted under its old id and with other directory ids."""
+        host = self.world.hosts[node_id]
+        for number in range(len(host.disks)):
+            self.wipe_directory(node_id, number)
+
+    def wipe_directory(self, node_id: int, number: int) -> None:
+        """One disk of a dead node is gone; an empty one, formatted with another directory id, takes its place."""
         host = self.world.hosts[node_id]
         assert host.process is None or not host.process.alive, f"node {node_id} is running"
-        host.disks = [self._formatted(node_id, self.world.chance.uuid(), None)]
+        former = host.disks[number]
+        if number == 0:
+            disk = self._formatted(node_id, self.world.chance.uuid(), None)
+        else:
+            disk = self._formatted_further(node_id, former.root)
+        disk.delay_ms = former.delay_ms
+        host.disks[number] = disk
 
     # --- life ---
 
@@ -148,12 +181,25 @@ class SimulatedCluster:
 
     def log_bytes(self, node_id: int, topic: str, index: int) -> bytes:
         """A replica's segments, one after the other, as its disk has them."""
-        disk = self.world.hosts[node_id].disks[0]
+        disk = self._disk_of(node_id, topic, index)
         directory = names.directory_name(topic, index)
         if not disk.exists(directory):
             return b""
         files = [name for name in disk.list(directory) if name.endswith(names.LOG_SUFFIX)]
         return b"".join(disk.read_file(f"{directory}/{name}") for name in files)
+
+    def _disk_of(self, node_id: int, topic: str, index: int) -> SimulatedDisk:
+        """Where a replica lies, by its node's word; of a dead one, the first disk that has it."""
+        host = self.world.hosts[node_id]
+        if len(host.disks) > 1:
+            process = host.process
+            hosted = None if process is None else process.node.replicas.partitions.get((topic, index))
+            if process is not None and process.alive and hosted is not None:
+                root = process.node.replicas.directory_of(hosted).storage.root
+                return next(disk for disk in host.disks if disk.root == root)
+            name = names.directory_name(topic, index)
+            return next((disk for disk in host.disks if disk.exists(name)), host.disks[0])
+        return host.disks[0]
 
     def active_controller(self) -> tuple[int, int] | None:
         """Node and epoch of the active controller; of two, while one does not know yet, that of the later epoch."""

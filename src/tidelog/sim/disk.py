@@ -169,6 +169,10 @@ class SimulatedDisk:
         """Called after each write with its number and what it was; it may raise PowerCut."""
         self.cut_power_at_write: int | None = None
         """PowerCut is raised after this write and by everything from then until `power_loss`."""
+        self.delay_ms = 0
+        """How much longer flushes take on it."""
+        self.losses = 0
+        """How often it lost its power."""
         self.incarnation = 0
         self.is_looked_at = False
         """Whoever looks on meets no faults: they are for the node."""
@@ -302,6 +306,7 @@ class SimulatedDisk:
     def power_loss(self, chance: Chance) -> None:
         """The machine dies: handles are dead, and of what was not flushed chance decides what is still there."""
         self.kill()
+        self.losses += 1
         self.cut_power_at_write = None
         pending: dict[Directory, int] = {}
         for change in self._changes:
@@ -334,6 +339,10 @@ class SimulatedDisk:
         for name in path.split("/"):
             node = node.durable.get(name) if isinstance(node, Directory) else None
         return bytes(node.data[: node.durable_size]) + node.cut_tail if isinstance(node, Inode) else None
+
+    def look_at(self, path: str) -> bytes:
+        """A file, for whoever is no program of the machine: it meets no faults."""
+        return bytes(self._file(path, self._find(path)).data)
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Bit rot: turn one bit of a stored byte around, behind everybody's back."""

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
-from tidelog.errors import KafkaError
-from tidelog.log import names
-from tidelog.outbox import Chance
 from tidelog.sim.budget import Budget
 from tidelog.sim.clock import RIGHT_PPM
 from tidelog.sim.cluster import SimulatedCluster
+from tidelog.sim.disk_faults import DiskFaults
 from tidelog.sim.network import Place
 from tidelog.sim.plots import Plots
-from tidelog.sim.shape import Fault, Shape, pick
-from tidelog.wire.batch import BatchHeader, iterate_batches
+from tidelog.sim.shape import ROT_OF_WORK, Fault, Shape
 
-COVERED_FROM = 21
-"""Where in a batch its checksum begins to look."""
-SMALLEST_BATCH = 100
 STOP_PATIENCE_MS = 5_000
 """A clean stop that takes longer than this becomes a kill, as an operator's would."""
 
@@ -34,11 +27,8 @@ class Faults:
         self._note = note
         self._busy: set[int] = set()
         """Nodes that something is being done to: one thing at a time."""
-        self.failing_disks: dict[int, Fault] = {}
-        """Nodes whose disk is full or fails: they may give up."""
-        self._budget = Budget(cluster, shape, self.failing_disks)
-        self.rotten: dict[tuple[int, str, int], None] = {}
-        """Replicas that rot has hit, by node, topic and partition: they may differ from the others."""
+        self.disks = DiskFaults(cluster, shape, self, note)
+        self._budget = Budget(cluster, shape, self.disks.failing)
         self.is_over = False
         self.kept_away = -1
         """A node that is not to be started, though faults are over."""
@@ -58,16 +48,19 @@ class Faults:
         for node_id in self._cluster.node_ids:
             host = self._world.hosts[node_id]
             host.clock.run_at(self._world.now_ms, RIGHT_PPM)
-            self._heal_disk(node_id)
+            self.disks.heal(node_id)
             if host.process is not None and host.process.alive:
                 self._world.resume(node_id)
 
     def start_the_dead(self) -> None:
-        """Whoever is not running is started."""
+        """Whoever is not running is started, and whoever runs without one of its directories is started again."""
         for node_id in self._cluster.node_ids:
+            if self.disks.lacks_a_directory(node_id) and node_id != self.kept_away:
+                self._note(f"kill {node_id}, to have its directory back")
+                self._world.kill(node_id)
             process = self._world.hosts[node_id].process
             if (process is None or not process.alive) and node_id != self.kept_away:
-                self.failing_disks.pop(node_id, None)
+                self.disks.see_to(node_id)
                 self._world.start(node_id)
 
     # --- one fault ---
@@ -89,10 +82,11 @@ class Faults:
             "clock": self._clock,
             "strand": self._strand,
             "wipe": self._wipe,
-            "full disk": self._fill_disk,
-            "slow disk": self._slow_disk,
-            "disk error": self._fail_disk,
-            "rot": self._rot,
+            "full disk": self.disks.fill,
+            "slow disk": self.disks.slow,
+            "disk error": self.disks.fail,
+            "rot": lambda fault: self.disks.rot(fault, self._budget.keep),
+            ROT_OF_WORK: lambda fault: self.disks.rot(fault, self._budget.keep),
             **dict.fromkeys(self._plots.kinds, self._plots.begin),
         }
         fault = self._aimed(fault)
@@ -116,27 +110,30 @@ class Faults:
         """Do something later, unless faults are over by then."""
         self._world.at(self._world.now_ms + delay_ms, lambda: None if self.is_over else action())
 
-    def claim(self, node_id: int, *, loses_bytes: bool = False) -> bool:
+    def claim(self, node_id: int, *, loses_bytes: bool = False, keeps_metadata: bool = False) -> bool:
         """Have a node for oneself: it is alive, nothing is being done to it, and the budget lets it lose bytes."""
         process = self._world.hosts[node_id].process
         if node_id in self._busy or process is None or not process.alive:
             return False
-        if loses_bytes and not self._budget.take(node_id):
+        if loses_bytes and not self._budget.take(node_id, keeps_metadata=keeps_metadata):
             return False
         self._busy.add(node_id)
         return True
 
-    def _take(self, fault: Fault, *, loses_bytes: bool = False) -> int | None:
+    def give_back(self, node_id: int) -> None:
+        """Let others have a node that was claimed."""
+        self._busy.discard(node_id)
+
+    def _take(self, fault: Fault, *, loses_bytes: bool = False, keeps_metadata: bool = False) -> int | None:
         """The node of a fault, where it may be had."""
-        node_id = fault.places[0]
-        assert isinstance(node_id, int)
-        return node_id if self.claim(node_id, loses_bytes=loses_bytes) else None
+        node_id = _node(fault)
+        return node_id if self.claim(node_id, loses_bytes=loses_bytes, keeps_metadata=keeps_metadata) else None
 
     def start(self, node_id: int) -> None:
         """Start a node that was claimed, if it is dead, and give it back."""
         process = self._world.hosts[node_id].process
         if process is None or not process.alive:
-            self.failing_disks.pop(node_id, None)
+            self.disks.see_to(node_id)
             self._note(f"start {node_id}")
             self._world.start(node_id)
         self._busy.discard(node_id)
@@ -150,7 +147,7 @@ class Faults:
         return True
 
     def _power_loss(self, fault: Fault) -> bool:
-        node_id = self._take_bytes_of(fault)
+        node_id = self._take(fault, loses_bytes=True)
         if node_id is None:
             return False
         self._world.power_loss(node_id)
@@ -158,108 +155,25 @@ class Faults:
         return True
 
     def _wipe(self, fault: Fault) -> bool:
-        """The machine and its disk are gone; one with an empty disk comes in its place."""
-        node_id = self._take_bytes_of(fault)
-        if node_id is None:
-            return False
-        self._world.power_loss(node_id)
-        self._cluster.wipe(node_id)
-        self.later(fault.duration_ms, lambda: self.start(node_id))
-        return True
+        """The machine and its disk are gone; one with an empty disk comes in its place.
 
-    def _take_bytes_of(self, fault: Fault) -> int | None:
-        """The node of a fault that loses bytes, where it is free and the budget allows it."""
-        return self._take(fault, loses_bytes=True)
-
-    # --- disks ---
-
-    def _fill_disk(self, fault: Fault) -> bool:
-        """There is room for a few more batches; then writes fail until somebody makes room."""
-        node_id = self._take_bytes_of(fault)
-        if node_id is None:
-            return False
-        for disk in self._world.hosts[node_id].disks:
-            disk.capacity_bytes = disk.used_bytes + fault.amount % 2_000
-        self._trouble(fault, node_id)
-        return True
-
-    def _fail_disk(self, fault: Fault) -> bool:
-        """Operations of a kind fail, once or until the disk is replaced; sometimes every one of them."""
-        node_id = self._take_bytes_of(fault)
-        if node_id is None:
-            return False
-        operation = ("append", "flush", "read", "replace", "rename", "")[fault.amount % 6]
-        for disk in self._world.hosts[node_id].disks:
-            disk.fail(operation, times=1 if fault.amount % 4 == 0 else None)
-        self._trouble(fault, node_id)
-        return True
-
-    def _trouble(self, fault: Fault, node_id: int) -> None:
-        """A node whose disk fails ends itself, at once or later; when the disk works again it is started."""
-        self.failing_disks[node_id] = fault
-
-        def mend() -> None:
-            self._heal_disk(node_id)
-            self.start(node_id)
-            self.later(50, forget)
-
-        def forget() -> None:
-            if self.failing_disks.get(node_id) is fault:  # else the next one has begun
-                del self.failing_disks[node_id]
-
-        self.later(fault.duration_ms, mend)
-
-    def _heal_disk(self, node_id: int) -> None:
-        host = self._world.hosts[node_id]
-        host.disk_delay_ms = 0
-        for disk in host.disks:
-            disk.capacity_bytes = None
-            disk.heal()
-
-    def _rot(self, fault: Fault) -> bool:
-        """A bit of a batch that was flushed turns around; nobody knows before somebody reads it.
-
-        Only of what a batch's checksum covers: Kafka's format cannot tell a wrong offset or epoch from a right one.
+        Of several disks one is gone, more often than not, and the machine may have been up all the time.
         """
-        node_id = self._take_bytes_of(fault)
+        number = self.disks.hit(fault)
+        is_one = fault.amount % 4 > 0 and len(self._world.hosts[_node(fault)].disks) > 1
+        node_id = self._take(fault, loses_bytes=True, keeps_metadata=is_one and number > 0)
         if node_id is None:
             return False
-        self._busy.discard(node_id)
-        disk = self._world.hosts[node_id].disks[0]
-        chance = Chance(fault.amount)
-        found = [
-            (topic.name, index, path, size)
-            for topic in self._shape.topics
-            for index in range(len(topic.assignment))
-            for path, size in disk.flushed_files(names.directory_name(topic.name, index))
-            if path.endswith(names.LOG_SUFFIX)
-            and size > SMALLEST_BATCH
-            and (node_id, topic.name, index) not in self.rotten
-        ]
-        if not found:
-            return False
-        topic, index, path, size = pick(chance, found)
-        batches = _whole_batches(disk.read_file(path)[:size])
-        if not batches:
-            return False
-        batch = pick(chance, batches)
-        covered = batch.size - COVERED_FROM
-        disk.flip_bit(path, batch.position + COVERED_FROM + chance.below(covered), chance.below(8))
-        self.rotten[node_id, topic, index] = None
-        self._budget.keep(node_id)
-        self._note(f"a bit of {path} on node {node_id} turns around")
-        return True
-
-    def _slow_disk(self, fault: Fault) -> bool:
-        node_id = fault.places[0]
-        assert isinstance(node_id, int)
-        host = self._world.hosts[node_id]
-        host.disk_delay_ms = 20 + fault.amount % 500
-
-        def quicken() -> None:
-            host.disk_delay_ms = 0
-
-        self.later(fault.duration_ms, quicken)
+        if is_one and fault.amount % 4 > 1:
+            self._world.kill(node_id)
+        else:
+            self._world.power_loss(node_id)
+        if is_one:
+            self._note(f"disk {number} of node {node_id} is replaced by an empty one")
+            self._cluster.wipe_directory(node_id, number)
+        else:
+            self._cluster.wipe(node_id)
+        self.later(fault.duration_ms, lambda: self.start(node_id))
         return True
 
     def _pause(self, fault: Fault) -> bool:
@@ -345,10 +259,10 @@ class Faults:
         node_id = self._take(fault)
         if node_id is None:
             return False
-        self._stop(node_id, fault.duration_ms, lambda: None)
+        self.stop(node_id, fault.duration_ms, lambda: None)
         return True
 
-    def _stop(self, node_id: int, away_ms: int, then: Callable[[], None]) -> None:
+    def stop(self, node_id: int, away_ms: int, then: Callable[[], None]) -> None:
         """Stop cleanly, stay away, start, go on."""
         process = self._cluster.process(node_id)
         self._world.stop(node_id)
@@ -382,15 +296,14 @@ class Faults:
                 if node_id not in self._busy and process is not None and process.alive:
                     self._busy.add(node_id)
                     self._note(f"restart {node_id}")
-                    self._stop(node_id, 100, lambda: self.later(fault.duration_ms // 4, next_one))
+                    self.stop(node_id, 100, lambda: self.later(fault.duration_ms // 4, next_one))
                     return
 
         next_one()
         return True
 
     def _clock(self, fault: Fault) -> bool:
-        node_id = fault.places[0]
-        assert isinstance(node_id, int)
+        node_id = _node(fault)
         clock = self._world.hosts[node_id].clock
         if fault.amount % 2:
             clock.jump(self._world.now_ms, fault.amount)
@@ -400,9 +313,7 @@ class Faults:
         return True
 
 
-def _whole_batches(data: bytes) -> list[BatchHeader]:
-    """The batches of a file up to its end, or to where a power loss has torn it: nobody may have cut it there yet."""
-    found: list[BatchHeader] = []
-    with suppress(KafkaError):
-        found.extend(iterate_batches(data, allow_partial=True))
-    return found
+def _node(fault: Fault) -> int:
+    node_id = fault.places[0]
+    assert isinstance(node_id, int)
+    return node_id

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tidelog.controller.entities import Partition
 from tidelog.sim.checkers import History
+from tidelog.sim.checkers.replay import min_isr_of
 
 Wish = Callable[[], str]
 """Says what is missing; "" when nothing is."""
@@ -30,14 +31,26 @@ class Wishes:
             self._what_is_unfinished,
         )
 
-    def without(self, absent: int) -> str:
-        """The first thing that does not go on although enough replicas are there: nobody waits for one that is dead."""
+    def without(self, absent: int, directory_id: bytes | None = None) -> str:
+        """The first thing that does not go on although enough replicas are there: nobody waits for one that is dead.
+
+        Where a directory is given, only the replicas there are away, as soon as their broker knows, and it serves the
+        others itself.
+        """
+
+        def missing(partition: Partition) -> int:
+            if directory_id is None:
+                return absent
+            lost = [
+                one.directory_id for one in self._cluster.process(absent).node.replicas.directories if not one.online
+            ]
+            return absent if directory_id in lost and partition.directory_of(absent) == directory_id else -1
 
         def stuck() -> str:
             for topic, index, partition in self._cluster.newest_image().partitions():
-                if not self._can_do_without(topic.name, index, partition, absent):
+                if not self._can_do_without(topic.name, index, partition, missing(partition)):
                     continue
-                if partition.leader in (-1, absent):
+                if partition.leader in (-1, missing(partition)):
                     return f"{topic.name}-{index} has leader {partition.leader}, in sync {partition.isr}"
                 hosted = self._cluster.process(partition.leader).node.replicas.partitions.get((topic.name, index))
                 if hosted is None or hosted.high_watermark < hosted.log.log_end_offset:
@@ -47,10 +60,11 @@ class Wishes:
                     )
             return ""
 
-        return _first(lambda: self._who_is_away(absent), stuck, lambda: self._what_is_unsettled(absent))
+        away = absent if directory_id is None else -1
+        return _first(lambda: self._who_is_away(away), stuck, lambda: self._what_is_unsettled(missing))
 
     def _can_do_without(self, topic: str, index: int, partition: Partition, absent: int) -> bool:
-        wanted = next((one.min_insync_replicas for one in self._shape.every_topic if one.name == topic), 1)
+        wanted = min_isr_of(self._cluster.newest_image(), topic)
         left = [replica for replica in partition.replicas if replica != absent]
         return len(left) >= max(1, min(wanted, len(partition.replicas))) and any(
             (one, topic, index) not in self._history.rotten for one in left
@@ -64,6 +78,11 @@ class Wishes:
         """
         counted = partition.isr if self._history.may_lose(topic) and partition.isr else partition.replicas
         return all((one, topic, index) in self._history.rotten for one in counted)
+
+    def _is_lost(self, topic: str, index: int) -> bool:
+        """The same, of a partition as it is now."""
+        known = self._cluster.newest_image().topic(topic)
+        return known is not None and self._is_rotten(topic, index, known.partitions[index])
 
     def _who_is_away(self, absent: int = -1) -> str:
         away = [one for one in self._cluster.node_ids if one != absent and not self._cluster.is_running(one)]
@@ -90,18 +109,19 @@ class Wishes:
                 )
         return ""
 
-    def _what_is_unsettled(self, absent: int = -1) -> str:
+    def _what_is_unsettled(self, missing: Callable[[Partition], int] = lambda _: -1) -> str:
         image = self._cluster.newest_image()
         for producer in self._history.producers:
             for one in producer.unsettled:
                 topic = image.topic(one.key[0])
-                if topic is None or self._can_do_without(*one.key, topic.partitions[one.key[1]], absent):
+                partition = None if topic is None else topic.partitions[one.key[1]]
+                if partition is None or self._can_do_without(*one.key, partition, missing(partition)):
                     waiting = len(producer.unsettled)
                     return f"{producer.name} waits for {waiting} records, first {one.value} ({one.error.name})"
         return ""
 
     def _what_is_unfinished(self) -> str:
-        return "" if self._history.work is None else self._history.work.unfinished()
+        return "" if self._history.work is None else self._history.work.unfinished(self._is_lost)
 
     def _what_is_unread(self) -> str:
         image = self._cluster.newest_image()

@@ -39,7 +39,6 @@ class Host:
         "boots",
         "clock",
         "control_listeners",
-        "disk_delay_ms",
         "disks",
         "make_node",
         "name",
@@ -64,6 +63,4 @@ class Host:
         """How often the machine went down: a kill leaves it up."""
         self.control_listeners = control_listeners
         self.clock = Clock(0)
-        self.disk_delay_ms = 0
-        """How much longer flushes and jobs take on it."""
         self.process: Process | None = None

@@ -72,7 +72,8 @@ def _about(shape: Shape, topic: str, index: int) -> str:
     if known is None or index >= len(known.assignment):
         return text
     replicas = ", ".join(map(str, known.assignment[index]))
-    return f"Replicas {replicas}, min.insync.replicas {known.min_insync_replicas}. {text}"
+    later = " at first" if any(one.topic == topic for one in shape.min_isr_changes) else ""
+    return f"Replicas {replicas}, min.insync.replicas {known.min_insync_replicas}{later}. {text}"
 
 
 class _Painter:

@@ -23,6 +23,7 @@ from tidelog.replica.leadership import Leadership
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.network import CONTROL, DATA
 from tidelog.sim.shape import Fault
+from tidelog.sim.world import World
 
 LOOK_MS = 3
 """How often a plot looks whether what it waits for has happened."""
@@ -45,6 +46,23 @@ class Hands(Protocol):
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Do something later, unless faults are over by then."""
+
+
+def play(world: World, later: Callable[[int, Callable[[], None]], None], acts: Iterator[Wait]) -> None:
+    """Go through the acts of a plot, each when what the one before waits for has come, or its time is up."""
+    wait = next(acts, None)
+    if wait is None:
+        return
+    is_so, patience_ms = wait
+    deadline_ms = world.now_ms + patience_ms
+
+    def look() -> None:
+        if is_so() or world.now_ms >= deadline_ms:
+            play(world, later, acts)
+        else:
+            later(LOOK_MS, look)
+
+    look()
 
 
 class Plots:
@@ -74,23 +92,8 @@ class Plots:
         acts = self._kinds[fault.kind](fault)
         if acts is None:
             return False
-        self._go_on(acts)
+        play(self._world, self._hands.later, acts)
         return True
-
-    def _go_on(self, acts: Iterator[Wait]) -> None:
-        wait = next(acts, None)
-        if wait is None:
-            return
-        is_so, patience_ms = wait
-        deadline_ms = self._world.now_ms + patience_ms
-
-        def look() -> None:
-            if is_so() or self._world.now_ms >= deadline_ms:
-                self._go_on(acts)
-            else:
-                self._hands.later(LOOK_MS, look)
-
-        look()
 
     # --- plots ---
 

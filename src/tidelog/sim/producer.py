@@ -256,10 +256,11 @@ class Producer(Client):
 
         def found() -> None:
             self._is_looking.discard(topic)
-            if self.leaders.get(key, (-1, -1))[0] >= 0:
-                self._pump(key)
-            else:
-                self.after(self.settings.retry_backoff_ms, lambda: self._pump(key))
+            for waiting in [one for one in self._waiting if one[0] == topic]:
+                if self.leaders.get(waiting, (-1, -1))[0] >= 0:
+                    self._pump(waiting)
+                else:
+                    self.after(self.settings.retry_backoff_ms, lambda waiting=waiting: self._pump(waiting))  # type: ignore[misc]
 
         self.find_leader(topic, found)
 

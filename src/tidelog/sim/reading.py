@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
 from typing import Any
 
-from tidelog.errors import ErrorCode
+from tidelog.errors import ErrorCode, KafkaError
 from tidelog.sim.scripted import RETRY_MS, Script, Scripted
 from tidelog.sim.world import World
 from tidelog.wire.api_table import ApiKey
-from tidelog.wire.batch import iterate_batches, iterate_records
+from tidelog.wire.batch import check_crc, iterate_batches, iterate_records
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 FETCH_VERSION = 12
@@ -55,8 +57,21 @@ def end_of(data: Any, offset: int) -> int:
     return max([offset, *ends])
 
 
+def whole_part_of(records: bytes) -> bytes:
+    """The batches before the first whose checksum is wrong."""
+    end = 0
+    with suppress(KafkaError):
+        for batch in iterate_batches(records):
+            check_crc(batch)
+            end = batch.position + batch.size
+    return records[:end]
+
+
 class PartitionReader(Scripted):
     """Whoever reads partitions one fetch at a time."""
+
+    damaged: tuple[tuple[str, int], ...] = ()
+    """Partitions of which it was sent something that was not what had been written, by its checksum."""
 
     def fetching(
         self, topic: str, index: int, offset: int, *, is_committed: bool, max_bytes: int = MAX_BYTES, wait_ms: int = 0
@@ -83,6 +98,12 @@ class PartitionReader(Scripted):
             if data is None or data.error_code != ErrorCode.OFFSET_NOT_AVAILABLE:
                 self.look_again(topic, index)
             return None
+        whole = whole_part_of(data.records) if data.records else b""
+        if data.records and len(whole) < len(data.records):
+            # It takes what is whole; when it comes to the rest it can do nothing but ask again.
+            self.damaged = (*self.damaged, (topic, index))
+            data = copy(data)
+            data.records = whole
         return data, leader
 
 

@@ -50,6 +50,16 @@ ADMIN_ACTIONS = (
 )
 SCRATCH = "scratch"
 """The topic that admins make, write a little to, and delete. No budget is kept for it: it may lose records."""
+DISK_FAULTS = ("disk error", "disk error", "disk error", "full disk", "wipe", "power loss", "kill")
+"""What happens more often where there are several disks: one fails, and then something happens to its machine."""
+ROT_OF_WORK = "rot of work"
+"""Rot in a topic of groups, transactions or their coordinators; that in the topics of plain producers is "rot"."""
+ROT_SHARE = 3
+"""In one seed of so many of those with groups and transactions there is some of it."""
+DIRECTORIES_SHARE = 6
+"""In one seed of so many each broker has several log directories, each on a disk of its own."""
+MIN_ISR_SHARE = 4
+"""In one seed of so many min.insync.replicas of topics changes while the history plays."""
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Choice = TypeVar("Choice")
 
@@ -78,6 +88,22 @@ class AdminShape:
 
     def __str__(self) -> str:
         return self.action
+
+
+@dataclass(frozen=True, slots=True)
+class MinIsrShape:
+    """min.insync.replicas of a topic is set to another value."""
+
+    at_ms: int
+    topic: str
+    value: int
+    patience_ms: int
+    """How long the admin waits for a moment at which somebody is not in sync, before it is done anyway."""
+    is_late: bool = False
+    """Whether the leader hears late of it: followers are made to lag, and it changes while they are to be dropped."""
+
+    def __str__(self) -> str:
+        return f"min.insync.replicas of {self.topic} to {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +171,21 @@ class Shape:
     """How long faults and load go on; a history that is shrunk has less."""
     most_records: int | None = None
     """How many records producers hand over in all; None for no bound."""
+    directories: int = 1
+    """Log directories of each broker, each on a disk of its own; the first holds the metadata as well."""
+    min_isr_changes: tuple[MinIsrShape, ...] = ()
+    """When min.insync.replicas of which topic becomes what."""
 
     @property
     def every_topic(self) -> tuple[TopicShape | WorkTopic, ...]:
         """The topics of plain producers, and those of groups and transactions."""
         topics: tuple[TopicShape | WorkTopic, ...] = self.topics
         return topics if self.work is None else topics + self.work.topics
+
+    def least_min_isr(self, topic: TopicShape | WorkTopic) -> int:
+        """The least min.insync.replicas that a topic ever has: so many replicas have what is acknowledged, no more."""
+        later = [one.value for one in self.min_isr_changes if one.topic == topic.name]
+        return min([topic.min_insync_replicas, *later])
 
     def may_lose(self, topic: str) -> bool:
         """Whether records of a topic may be lost without that being a bug."""
@@ -175,14 +210,16 @@ class Shape:
         more = [f"racks {self.racks}"] if self.racks else []
         more += ["BEYOND THE BUDGET: loss is not checked"] if self.is_beyond_budget else []
         more += ["through bytes"] if self.through_bytes else []
+        more += [f"{self.directories} log directories each"] if self.directories > 1 else []
+        more += ["min.insync.replicas changes"] if self.min_isr_changes else []
         if self.work is not None:
             more += [f"groups and transactions: {', '.join(self.work.places)}"]
         nodes = f"brokers {self.brokers} controllers {self.controllers}"
         return "; ".join((nodes, topics, producers, str(self.settings), *more))
 
 
-def draw(seed: int) -> Shape:
-    """The shape of a seed."""
+def draw(seed: int, *, has_several_directories: bool = False, has_min_isr_changes: bool = False) -> Shape:
+    """The shape of a seed; for a hunt, one with several log directories or with min.insync.replicas that change."""
     chance = Chance(seed * 2 + 1)
     for _ in range(3):
         chance.bits64()  # neighbouring seeds begin alike
@@ -226,6 +263,10 @@ def draw(seed: int) -> Shape:
     is_beyond_budget = chance.below(14) == 0
     if is_beyond_budget:
         faults = tuple(_losing(one, number, brokers, len(partitions)) for number, one in enumerate(faults))
+    work = None if is_beyond_budget else work
+    directories, disk_faults = _draw_directories(seed, brokers, targets, has_several_directories)
+    tunable: tuple[TopicShape | WorkTopic, ...] = (*topics, *(() if work is None else work.topics))
+    rot = draw_rot(seed, brokers, len(partitions), work)
     return Shape(
         seed,
         brokers,
@@ -235,14 +276,94 @@ def draw(seed: int) -> Shape:
         producers,
         tuple(partitions),
         admin,
-        faults,
+        tuple(sorted((*faults, *disk_faults, *rot), key=lambda one: one.at_ms)),
         racks,
         is_beyond_budget,
         chance.below(10) == 0,
         tuple(pick(chance, (0, 20, 150)) for _ in partitions),
         pick(chance, brokers) if len(brokers) > 1 and chance.below(3) == 0 else -1,
         pick(chance, (0, 0, 30)),
-        None if is_beyond_budget else work,
+        work,
+        directories=directories,
+        min_isr_changes=_draw_min_isr_changes(seed, tunable, has_min_isr_changes),
+    )
+
+
+def _draw_directories(
+    seed: int, brokers: Sequence[int], partitions: int, has_several: bool
+) -> tuple[int, tuple[Fault, ...]]:
+    """How many log directories brokers have, and faults of their disks besides the others where that is several.
+
+    By a chance of its own, so that the rest of a seed is as it was.
+    """
+    chance = Chance(seed * 2 + 2_000_003)
+    if chance.below(DIRECTORIES_SHARE) and not has_several:
+        return 1, ()
+    faults = tuple(
+        Fault(
+            500 + chance.below(SAFETY_MS - 500),
+            pick(chance, DISK_FAULTS),
+            (pick(chance, brokers),),
+            pick(chance, (300, 1500, 4000, 8000)) + chance.below(500),
+            ("data", "control"),
+            chance.below(20_000),
+            chance.below(partitions) if chance.below(2) else -1,
+        )
+        for _ in range(4 + chance.below(5))
+    )
+    return pick(chance, (2, 2, 3)), faults
+
+
+def _draw_min_isr_changes(
+    seed: int, topics: Sequence[TopicShape | WorkTopic], changes_anyway: bool
+) -> tuple[MinIsrShape, ...]:
+    """How min.insync.replicas changes, up and down, within the replicas that a topic has.
+
+    In most topics it is never less than in the beginning, so that losses of bytes stay within the budget. By a chance
+    of its own, so that the rest of a seed is as it was.
+    """
+    chance = Chance(seed * 2 + 4_000_037)
+    if chance.below(MIN_ISR_SHARE) and not changes_anyway:
+        return ()
+    changes = []
+    for topic in topics:
+        most = min(map(len, topic.assignment))
+        value = topic.min_insync_replicas
+        least = 1 if value == most or chance.below(3) == 0 else value
+        if value == most > 2 and chance.below(3):
+            least = 2
+        for at_ms in sorted(500 + chance.below(SAFETY_MS - 500) for _ in range(2 + chance.below(5))):
+            others = [one for one in range(least, most + 1) if one != value]
+            if others:
+                value = pick(chance, others)
+                patience_ms = pick(chance, (0, 1000, 4000))
+                changes.append(MinIsrShape(at_ms, topic.name, value, patience_ms, chance.below(3) == 0))
+    return tuple(sorted(changes, key=lambda one: one.at_ms))
+
+
+def draw_rot(
+    seed: int, brokers: Sequence[int], plain: int, work: WorkShape | None, share: int = ROT_SHARE
+) -> tuple[Fault, ...]:
+    """Rot in the topics of groups and transactions, of a seed that has them: `plain` partitions come before theirs.
+
+    By a chance of its own, so that the rest of a seed is as it was.
+    """
+    chance = Chance(seed * 2 + 3_000_017)
+    for _ in range(3):
+        chance.bits64()
+    if work is None or chance.below(share):
+        return ()
+    return tuple(
+        Fault(
+            2_000 + chance.below(SAFETY_MS - 4_000),
+            ROT_OF_WORK,
+            (pick(chance, brokers),),
+            0,
+            ("data", "control"),
+            chance.below(20_000),
+            plain + chance.below(len(work.partitions)) if chance.below(2) else -1,
+        )
+        for _ in range(2 + chance.below(3))
     )
 
 

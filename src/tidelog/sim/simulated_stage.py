@@ -41,8 +41,9 @@ class SimulatedStage:
 
     patience_ms = 0
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, *, directories: int = 1) -> None:
         self.seed = seed
+        self._directories = directories
         self.topic = ("", 0)
         """The partition whose traffic is told."""
         self.cluster: SimulatedCluster
@@ -75,6 +76,7 @@ class SimulatedStage:
             brokers=plan.brokers,
             controllers=plan.controllers,
             node_settings={node_id: {"broker.rack": rack} for node_id, rack in plan.racks.items()},
+            directories=self._directories,
         )
         self.topic, self._told = ("", 0), 0
         self._producers.clear()

@@ -22,12 +22,14 @@ from tidelog.effects import Tell
 from tidelog.outbox import Chance
 from tidelog.sim.checkers import ALL, Checker, History, Violation
 from tidelog.sim.checkers.observer import Observer
+from tidelog.sim.checkers.replay import MIN_ISR
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.consumer import Consumer, FetchAnswer
 from tidelog.sim.faults import Faults
 from tidelog.sim.liveness import Wishes
 from tidelog.sim.machines import Process
+from tidelog.sim.min_isr import MinIsrChanges
 from tidelog.sim.offset_asker import OffsetAsker
 from tidelog.sim.producer import Producer, ProducerSettings
 from tidelog.sim.scribe import Scribe
@@ -87,6 +89,7 @@ class _Run:
             brokers=shape.brokers,
             controllers=shape.controllers,
             node_settings={broker: {"broker.rack": rack} for broker, rack in shape.racks.items()},
+            directories=shape.directories,
         )
         self._world = self._cluster.world
         self._world.through_bytes = shape.through_bytes
@@ -97,8 +100,9 @@ class _Run:
         self._checkers = [checker(self._history) for checker in checkers]
         self._observer = Observer(self._world, self._checkers)
         self._faults = Faults(self._cluster, shape, self._note)
-        self._history.failing_disks = self._faults.failing_disks
-        self._history.rotten = self._faults.rotten
+        self._history.failing_disks = self._faults.disks.failing_disks
+        self._history.failing_directories = self._faults.disks.failing_directories
+        self._history.rotten = self._faults.disks.rotten
         self._wishes = Wishes(self._history)
         self._scribe = Scribe(self._cluster)
         self._history.deleted_to = self._scribe.deleted_to
@@ -154,12 +158,15 @@ class _Run:
         if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
             self._go_on_without(self._shape.absent)
             self._become_well()
+        if self._shape.directories > 1:
+            self._go_on_without_directory(self._cluster.brokers[self._shape.seed % len(self._cluster.brokers)])
+            self._become_well()
         self._world.run_for(SETTLE_MS)
         for checker in self._checkers:
             checker.at_end()
 
     def _after_step(self, process: Process) -> None:
-        if process.host.name in self._faults.failing_disks:
+        if process.host.name in self._faults.disks.failing:
             with _looked_at(process):
                 self._observer.after_step(process)
         else:
@@ -216,6 +223,7 @@ class _Run:
         if self._work is not None:
             self._work.start()
         begun_ms = world.now_ms
+        MinIsrChanges(self._cluster, self._shape, self._admin, self._faults, self._note).schedule()
         for wish in self._shape.admin:
             world.at(begun_ms + wish.at_ms, lambda wish=wish: self._administer(wish))  # type: ignore[misc]
 
@@ -300,6 +308,29 @@ class _Run:
                 self._history.asked_unclean.add(topic.name)
                 self._admin.elect(1, topic.name, [index], lambda _: None)
 
+    def _go_on_without_directory(self, node_id: int) -> None:
+        """One log directory of a broker fails and nobody sees to it: others lead what it led there (KIP-112)."""
+        disk = self._world.hosts[node_id].disks[-1]
+        self._note(f"disk {disk.root} of node {node_id} fails for good")
+        directory = next(one for one in self._cluster.process(node_id).node.replicas.directories if one.storage is disk)
+        self._faults.disks.fail_for_good(node_id, disk)
+        self._write_on()
+        begun_ms = self._world.now_ms
+        while missing := self._wishes.without(node_id, directory.directory_id):
+            if self._world.now_ms - begun_ms >= WITHOUT_ONE_MS:
+                raise Violation("Liveness", f"{WITHOUT_ONE_MS} ms without {disk.root} of node {node_id}: {missing}")
+            self._world.run_for(100)
+        self._note(f"everything goes on without {disk.root} of node {node_id}")
+        self._faults.disks.heal(node_id)
+
+    def _write_on(self) -> None:
+        """Producers hand over records for a while."""
+        self._is_sending = True
+        for producer, wanted in zip(self._history.producers, self._shape.producers, strict=True):
+            self._send_on(producer, wanted)
+        self._world.run_for(ABSENCE_MS)
+        self._is_sending = False
+
     def _decides_without(self, absent: int) -> bool:
         voters = self._cluster.process(absent).node.cluster.quorum.voters.ids
         return len([one for one in voters if one != absent]) * 2 > len(voters)
@@ -309,11 +340,7 @@ class _Run:
         self._note(f"kill {absent}, for good as far as the others know")
         self._faults.kept_away = absent
         self._world.kill(absent)
-        self._is_sending = True
-        for producer, wanted in zip(self._history.producers, self._shape.producers, strict=True):
-            self._send_on(producer, wanted)
-        self._world.run_for(ABSENCE_MS)
-        self._is_sending = False
+        self._write_on()
         begun_ms = self._world.now_ms
         while missing := self._wishes.without(absent):
             if self._world.now_ms - begun_ms >= WITHOUT_ONE_MS:
@@ -350,6 +377,10 @@ class _Run:
             seen["unclean election"] += "unclean election" in reason
         elif told.kind == "quorum-snapshot-loaded":
             seen["snapshot install"] += 1
+        elif told.kind == "config-changed":
+            seen["min ISR change"] += bool(self._shape.min_isr_changes) and list(told.fields["changes"]) == [MIN_ISR]
+        elif told.kind == "log-directory-offline":
+            seen["lost directory"] += self._shape.directories > 1
         elif told.kind == "controller-active":
             seen["controller change"] += seen[told.kind] > 1
 

@@ -21,6 +21,8 @@ SIGHTS = {
     "unclean election": "somebody led who may have lacked records",
     "snapshot install": "a node began anew from another's snapshot of the metadata",
     "controller change": "another controller took over",
+    "min ISR change": "min.insync.replicas of a topic was changed",
+    "lost directory": "a broker went on without one of its log directories",
 }
 """What histories must contain often enough to be worth playing."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidelog.coordination.coordinator import partition_for
 from tidelog.sim.client import Admin
 from tidelog.sim.cluster import SimulatedCluster
@@ -134,8 +136,12 @@ class Work:
 
     # --- what is left to do ---
 
-    def unfinished(self) -> str:
-        """What is not done though it should be; "" when everything is."""
+    def unfinished(self, is_lost: Callable[[str, int], bool]) -> str:
+        """What is not done though it should be; "" when everything is.
+
+        Nobody waits for who writes to a partition that is lost to rot. Only the one that is written by key can be: of
+        the others records may not be lost, and a whole replica is left.
+        """
         for transactor in self.transactors:
             if not transactor.is_done and not (transactor.shape.transforms and transactor.shape.is_first):
                 return f"{transactor.name} has not ended its last transaction"
@@ -154,7 +160,7 @@ class Work:
                 end = self._end(LEDGER, index)
                 if notes.acknowledged.get(index, 0) < end:
                     return f"{notes.name} has committed {notes.acknowledged.get(index)} of {end} of {LEDGER}-{index}"
-        if self.writer is not None and self.writer.producer.unsettled:
+        if self.writer is not None and self.writer.producer.unsettled and not is_lost(STATE, 0):
             return "the keyed writer waits"
         return self._audit()
 

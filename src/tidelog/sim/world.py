@@ -221,7 +221,7 @@ class World(Wires):
             with self.power(process):
                 self.step(process, done)
 
-        queue.done_at_ms = max(queue.done_at_ms, self.now_ms + self._delay_ms() + process.host.disk_delay_ms)
+        queue.done_at_ms = max(queue.done_at_ms, self.now_ms + self._delay_ms() + disk.delay_ms)
         self.at(queue.done_at_ms, carry_out)
 
     @staticmethod

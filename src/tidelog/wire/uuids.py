@@ -10,6 +10,8 @@ ZERO_UUID = bytes(16)
 """Stands for "none"."""
 ONE_UUID = bytes(15) + b"\x01"
 """Reserved by Kafka: the metadata topic's id, and as a directory id "unassigned and migrating"."""
+LOST_DIRECTORY = bytes(15) + b"\x02"
+"""Kafka's id of the directory of replicas that are gone (KIP-858)."""
 
 
 def to_text(uuid: bytes) -> str:

@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs 0-1 (KIP-339) and AlterConfigs 0-2: settings of topics, brokers, all brokers, and groups.
 
 One resource changes as a whole or not at all. With eligible leader replicas, min.insync.replicas has more rules, as in
-Kafka: no broker has one of its own, the cluster's cannot be removed, and changing one forgets the ELRs that rest on it;
-not where nobody is in sync: nothing was committed there since, and who may lead must be known.
+Kafka: no broker has one of its own, the cluster's cannot be removed, and changing one forgets the ELRs that rest on it.
+Those stay, though, where too few are in sync by the new setting as well: nothing was committed there since, nothing is
+before the ISR grows, and when the last one in sync is gone, only they have what is committed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from tidelog.config import (
 )
 from tidelog.controller import levels
 from tidelog.controller.decide.create_topics import MAX_CONFIG_LENGTH
-from tidelog.controller.decide.decision import MIN_INSYNC_REPLICAS, Context, Decision
-from tidelog.controller.decide.partition_updates import without_leader
+from tidelog.controller.decide.decision import MIN_INSYNC_REPLICAS, Context, Decision, min_insync_replicas
 from tidelog.controller.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -39,6 +39,8 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 Resource = tuple[int, str]
 Changes = dict[str, str | None]
 """By name; None takes the setting away."""
+Changed = dict[Resource, dict[str, str]]
+"""All settings of the resources that a request has changed so far, as they will be."""
 
 
 def decide_incremental(
@@ -47,12 +49,14 @@ def decide_incremental(
     """Change single settings."""
     decision = Decision(incremental_alter_configs.IncrementalAlterConfigsResponse())
     counts = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    changed: Changed = {}
     for each in request.resources:
         resource = (each.resource_type, each.resource_name)
         code, message = ErrorCode.NONE, None
         try:
             _check_resource(image, resource, counts[resource])
-            _change(image, decision, resource, _incremental_changes(image, resource, each.configs, context), context)
+            changes = _incremental_changes(image, resource, each.configs, context)
+            _change(image, decision, resource, changes, context, changed)
         except KafkaError as error:
             code, message = error.code, error.message or None
         decision.response.responses.append(
@@ -70,6 +74,7 @@ def decide_legacy(image: MetadataImage, request: alter_configs.AlterConfigsReque
     """Replace all settings of each resource by those given."""
     decision = Decision(alter_configs.AlterConfigsResponse())
     counts = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    changed: Changed = {}
     for each in request.resources:
         resource = (each.resource_type, each.resource_name)
         code, message = ErrorCode.NONE, None
@@ -80,7 +85,7 @@ def decide_legacy(image: MetadataImage, request: alter_configs.AlterConfigsReque
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Null value not supported for: " + ",".join(changes))
             for name in image.config(*resource):
                 changes.setdefault(name, None)
-            _change(image, decision, resource, changes, context)
+            _change(image, decision, resource, changes, context, changed)
         except KafkaError as error:
             code, message = error.code, error.message or None
         decision.response.responses.append(
@@ -170,7 +175,14 @@ def _edited_list(
     return ",".join(entries)
 
 
-def _change(image: MetadataImage, decision: Decision, resource: Resource, changes: Changes, context: Context) -> None:
+def _change(
+    image: MetadataImage,
+    decision: Decision,
+    resource: Resource,
+    changes: Changes,
+    context: Context,
+    changed: Changed,
+) -> None:
     kind, resource_name = resource
     current = image.config(*resource)
     wanted = dict(current)
@@ -204,19 +216,27 @@ def _change(image: MetadataImage, decision: Decision, resource: Resource, change
         # KAFKA-14136: a broker's setting is written again although it has that value, which makes it read files anew.
         if value != current.get(name) or (kind == BROKER_RESOURCE and value is not None):
             decision.add(ConfigRecord(resource_type=kind, resource_name=resource_name, name=name, value=value))
-    changed = changes.get(MIN_INSYNC_REPLICAS, current.get(MIN_INSYNC_REPLICAS)) != current.get(MIN_INSYNC_REPLICAS)
-    if changed and image.elr_enabled:
-        topic_name = resource_name if kind == TOPIC_RESOURCE else ""
-        decision.add(ClearElrRecord(topic_name=topic_name))
-        for topic, partition_id, partition in without_leader(image):
-            if topic_name in ("", topic.name) and not partition.isr:
-                kept = PartitionChangeRecord(
-                    topic_id=topic.topic_id,
-                    partition_id=partition_id,
-                    eligible_leader_replicas=list(partition.eligible_leader_replicas),
-                    last_known_elr=list(partition.last_known_elr),
-                )
-                decision.add(kept, levels.partition_version(image.metadata_version))
+    changed[resource] = wanted
+    if wanted.get(MIN_INSYNC_REPLICAS) != current.get(MIN_INSYNC_REPLICAS) and image.elr_enabled:
+        _clear_eligible(image, decision, resource_name if kind == TOPIC_RESOURCE else "", context, changed)
+
+
+def _clear_eligible(
+    image: MetadataImage, decision: Decision, topic_name: str, context: Context, changed: Changed
+) -> None:
+    """Forget the ELRs of a topic, or of all, but for those that the settings as they will be leave right."""
+    decision.add(ClearElrRecord(topic_name=topic_name))
+    for topic, partition_id, partition in image.partitions():
+        if topic_name not in ("", topic.name) or not (partition.eligible_leader_replicas or partition.last_known_elr):
+            continue
+        if len(partition.isr) < min_insync_replicas(image, context, topic.name, len(partition.replicas), changed):
+            kept = PartitionChangeRecord(
+                topic_id=topic.topic_id,
+                partition_id=partition_id,
+                eligible_leader_replicas=list(partition.eligible_leader_replicas),
+                last_known_elr=list(partition.last_known_elr),
+            )
+            decision.add(kept, levels.partition_version(image.metadata_version))
 
 
 def _check_min_insync_replicas(resource_name: str, current: Mapping[str, str], changes: Changes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -102,25 +102,40 @@ class Context:
         self.liveness = liveness
 
 
-def topic_setting(image: MetadataImage, context: Context, topic_name: str, name: str, static: Any) -> str:
+def topic_setting(
+    image: MetadataImage,
+    context: Context,
+    topic_name: str,
+    name: str,
+    static: Any,
+    changed: Mapping[tuple[int, str], Mapping[str, str]] | None = None,
+) -> str:
     """The effective text of a setting that topics and brokers name alike.
 
     As in Kafka: the topic's own, else that of the controller's node, else the cluster's, else the properties file's.
+    `changed` has the settings of resources that are about to change, as they will be.
     """
     for kind, resource in (
         (TOPIC_RESOURCE, topic_name),
         (BROKER_RESOURCE, str(context.node_id)),
         (BROKER_RESOURCE, ""),
     ):
-        values = image.configs.get((kind, resource))
+        values = (changed or {}).get((kind, resource), image.configs.get((kind, resource)))
         if values is not None and name in values:
             return values[name]
     return str(static)
 
 
-def min_insync_replicas(image: MetadataImage, context: Context, topic_name: str, replica_count: int) -> int:
+def min_insync_replicas(
+    image: MetadataImage,
+    context: Context,
+    topic_name: str,
+    replica_count: int,
+    changed: Mapping[tuple[int, str], Mapping[str, str]] | None = None,
+) -> int:
     """How many replicas must be in sync for a record to be committed; never more than there are (KIP-966)."""
-    text = topic_setting(image, context, topic_name, MIN_INSYNC_REPLICAS, context.config.min_insync_replicas)
+    static = context.config.min_insync_replicas
+    text = topic_setting(image, context, topic_name, MIN_INSYNC_REPLICAS, static, changed)
     return min(int(text), replica_count)
 
 

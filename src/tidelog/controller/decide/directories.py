@@ -5,10 +5,11 @@ from __future__ import annotations
 from tidelog.controller import levels
 from tidelog.controller.decide.decision import Context, Decision, check_broker_epoch
 from tidelog.controller.decide.partition_updates import add_change, changer
-from tidelog.controller.entities import LOST_DIRECTORY, Broker
+from tidelog.controller.entities import Broker, is_reserved_directory
 from tidelog.controller.image import MetadataImage
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.messages import assign_replicas_to_dirs as wire
+from tidelog.wire.uuids import LOST_DIRECTORY
 
 
 def decide(image: MetadataImage, request: wire.AssignReplicasToDirsRequest, context: Context) -> Decision:
@@ -61,6 +62,10 @@ def _assign(
     online = broker.has_online(directory)
     wanted = changer(image, context, topic, partition_id, partition, alive=alive)
     wanted.directories = {broker.broker_id: directory}
+    former = partition.directory_of(broker.broker_id)
+    if not is_reserved_directory(former) and not broker.has_online(former) and directory != former:
+        # It was in one that the broker no longer has: this is another log, which has nothing of what that one had.
+        wanted.forget_last_known = broker.broker_id in partition.last_known_elr
     if online:  # as it will be: one whose directory was lost until now may lead from here on
         others = wanted.acceptable
         wanted.acceptable = lambda other: alive(other) if other == broker.broker_id else others(other)

@@ -161,7 +161,11 @@ def _retire_former_life(
         in_elr = broker_id in partition.eligible_leader_replicas
         lost = _directory_lost(partition, request, existing)
         distrusted = image.elr_enabled and (not clean or lost)
-        forget = lost and broker_id in (*partition.last_known_elr, partition.leader) and image.elr_enabled
+        # A directory that is known is only away, and nobody may lead from it meanwhile: should the broker begin anew in
+        # another one, it says so (decide/directories.py). One that is not known would be taken for any it has.
+        unknown = is_reserved_directory(partition.directory_of(broker_id))
+        was_leader = broker_id in (*partition.last_known_elr, partition.leader)
+        forget = lost and unknown and was_leader and image.elr_enabled
         if not in_isr and not (in_elr and distrusted) and not forget:
             continue
         wanted = changer(image, context, topic, partition_id, partition, alive=alive)

@@ -46,7 +46,6 @@ def _delete(node: Node, partition: Partition, offset: int) -> int:
     offset = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= offset <= partition.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    storage = node.replicas.directory_of(partition).storage
     try:
         if offset > partition.log.log_start_offset:
             partition.raise_log_start(offset)
@@ -55,6 +54,5 @@ def _delete(node: Node, partition: Partition, offset: int) -> int:
             if doomed:
                 node.replicas.delete_later(partition, doomed)
     except StorageError as error:
-        node.replicas.storage_failed(storage, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        raise node.replicas.disk_failed(partition, error) from None
     return partition.log.log_start_offset

@@ -218,18 +218,20 @@ class _Fetch:
         leadership = partition.leadership
         progress = None if leadership is None else leadership.followers.get(self.follower_id)
         if progress is not None and progress.sent_offset == wanted.fetch_offset:
-            self._look_for_damage(
-                partition, wanted.fetch_offset, wanted.partition_max_bytes, f"node {self.follower_id} refused it"
-            )
+            why = f"node {self.follower_id} refused it"
+            if self._look_for_damage(partition, wanted.fetch_offset, wanted.partition_max_bytes, why):
+                self.node.replicas.on_refusal(partition)
 
-    def _look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> None:
+    def _look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> bool:
+        """Look at what was read again; whether it is damaged."""
         try:
             damage = partition.log.find_damage(offset, max_bytes)
         except StorageError as error:
-            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
-            return
+            self.node.replicas.disk_failed(partition, error)
+            return False
         if damage is not None:
             self.node.replicas.on_damage(partition, f"{damage}; {why}")
+        return damage is not None
 
     def _end_offset(self, partition: Partition) -> int:
         if self.follower_id >= 0:
@@ -301,8 +303,7 @@ class _Fetch:
         try:
             aborted = partition.log.aborted_transactions(first_offset, end_offset)
         except StorageError as error:
-            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+            raise self.node.replicas.disk_failed(partition, error) from None
         return [AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset) for one in aborted]
 
     def _read_log(
@@ -311,8 +312,7 @@ class _Fetch:
         try:
             found = partition.log.read(offset, max_bytes, up_to_offset=end_offset, at_least_one=at_least_one)
         except StorageError as error:
-            self.node.replicas.storage_failed(self.node.replicas.directory_of(partition).storage, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+            raise self.node.replicas.disk_failed(partition, error) from None
         except KafkaError as error:
             if error.code is ErrorCode.CORRUPT_MESSAGE:
                 self.node.replicas.on_damage(partition, str(error))

@@ -51,8 +51,7 @@ def handle(node: Node, request: Request) -> ListOffsetsResponse:
                 _look_up(partition, wanted, request, answer)
             except StorageError as error:
                 partition = node.replicas.find(topic.name, wanted.partition_index)
-                node.replicas.storage_failed(node.replicas.directory_of(partition).storage, error)
-                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                answer.error_code = node.replicas.disk_failed(partition, error).code
             except KafkaError as error:
                 answer.error_code = error.code
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))

@@ -195,8 +195,7 @@ def _append(node: Node, partition: Partition, records: Any, acks: int, answer: P
     try:
         appended = partition.append(records, node.outbox.now_ms)
     except StorageError as error:
-        node.replicas.storage_failed(node.replicas.directory_of(partition).storage, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        raise node.replicas.disk_failed(partition, error) from None
     answer.base_offset = appended.first_offset
     answer.log_append_time_ms = appended.log_append_time_ms
     answer.log_start_offset = partition.log.log_start_offset

@@ -89,8 +89,7 @@ def _append(node: Node, partition: Partition, marker: Any) -> None:
     try:
         partition.append_marker(data, now_ms, marker.transaction_version)
     except StorageError as error:
-        node.replicas.storage_failed(node.replicas.directory_of(partition).storage, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason) from None
+        raise node.replicas.disk_failed(partition, error) from None
     node.verification.marker_written(partition.topic, partition.index, marker.producer_id, marker.producer_epoch)
     if partition.topic == OFFSETS_TOPIC:
         # A shard that is still being read will come upon the marker itself.

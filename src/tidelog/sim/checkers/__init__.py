@@ -13,6 +13,8 @@ from tidelog.sim.checkers.clients import (
     ReadRecordsStay,
 )
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules, LostBytesAreNotTrusted
+from tidelog.sim.checkers.directories import FailedDirectoriesAreLeft
+from tidelog.sim.checkers.eligible import EligibleHaveWhatIsCommitted
 from tidelog.sim.checkers.groups import (
     DeletedGroupsStayGone,
     GroupsPassNothingOver,
@@ -67,6 +69,8 @@ ALL: tuple[type[Checker], ...] = (
     CommittedMetadataStays,
     DecisionsFollowTheRules,
     LostBytesAreNotTrusted,
+    EligibleHaveWhatIsCommitted,
+    FailedDirectoriesAreLeft,
     JoinersHaveCaughtUp,
     ProposalsAreForThePresent,
     LeadersCountOnTheIsr,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidelog.errors import KafkaError
 from tidelog.replica.partition import Partition
 from tidelog.sim.checkers.replay import Replay
 from tidelog.sim.cluster import SimulatedCluster
@@ -39,7 +40,9 @@ class History:
         self.work: Work | None = None
         """The clients of groups and transactions, where there are some."""
         self.failing_disks: Container[int] = ()
-        """Nodes that may give up, because their disk is full or fails."""
+        """Nodes that may give up, because their disk, or the one with their metadata, is full or fails."""
+        self.failing_directories: Container[int] = ()
+        """Nodes of whose log directories one that has no metadata is full or fails: they go on without it."""
         self.rotten: Container[tuple[int, str, int]] = ()
         """Replicas that rot has hit: what they have on the disk need not be what others have."""
         self.asked_unclean: set[str] = set()
@@ -70,6 +73,22 @@ class History:
             found += [(topic.name, index, partition.replicas) for index, partition in known.partitions.items()]
         return found
 
+    def whole(self, topic: str, index: int) -> list[int]:
+        """The replicas of a partition, in their order, whose logs must be what was written, now that faults are over.
+
+        Those that rot has never hit; and of the others whoever is in sync and has nothing more whose checksum is wrong:
+        it was copied again, and what it has now is as good as any.
+        """
+        known = self.cluster.newest_image().topic(topic)
+        assert known is not None
+        partition = known.partitions[index]
+        return [
+            one
+            for one in partition.replicas
+            if (one, topic, index) not in self.rotten
+            or (one in partition.isr and _is_sound(self.cluster.log_bytes(one, topic, index)))
+        ]
+
     def values(self, topic: str, index: int) -> dict[int, str]:
         """The final log of a partition by offset, as its leader has it."""
         moment = self.cluster.world.steps
@@ -84,9 +103,10 @@ class History:
         known = self.cluster.newest_image().topic(topic)
         assert known is not None
         partition = known.partitions[index]
-        whole = [one for one in (partition.leader, *partition.replicas) if (one, topic, index) not in self.rotten]
+        whole = self.whole(topic, index)
         if not whole:
             return {}
+        whole.sort(key=lambda one: one != partition.leader)
         hosted = self.cluster.process(whole[0]).node.replicas.partitions.get((topic, index))
         begin = 0 if hosted is None else hosted.log.log_start_offset
         data = self.cluster.log_bytes(whole[0], topic, index)
@@ -96,6 +116,14 @@ class History:
             for record in iterate_records(batch)
             if record.offset >= begin  # what was deleted may be in the files for a while, for nobody to see
         }
+
+
+def _is_sound(data: bytes) -> bool:
+    """Whether every checksum of a log is right."""
+    try:
+        return all(batch.crc_matches() for batch in iterate_batches(data))
+    except KafkaError:
+        return False
 
 
 class Lives:
@@ -132,6 +160,13 @@ class Checker:
 
     def at_end(self) -> None:
         """Faults are over, everybody is back and in sync: look at everything."""
+
+    def look_at_leader(self, node_id: int, topic: str, index: int) -> None:
+        """Something was decided about a partition: look at the replica that leads it, where its node lives."""
+        process = self.history.cluster.world.hosts[node_id].process
+        led = process.node.replicas.partitions.get((topic, index)) if process is not None and process.alive else None
+        if process is not None and led is not None:
+            self.replica_changed(process, led)
 
     def violated(self, message: str) -> Violation:
         """The complaint of this checker."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tidelog.controller.entities import LOST_DIRECTORY, RECOVERING, Partition
+from tidelog.controller.entities import RECOVERING, Partition, is_reserved_directory
 from tidelog.sim.checkers.base import Checker, History
 from tidelog.sim.checkers.replay import Change
 from tidelog.sim.machines import Process
+from tidelog.wire.uuids import LOST_DIRECTORY
 
 
 class DecisionsFollowTheRules(Checker):
@@ -28,7 +29,7 @@ class DecisionsFollowTheRules(Checker):
 
     def _wrong_move(self, change: Change, before: Partition) -> str:
         if change.is_cleared:
-            return ""
+            return _wrong_clearing(change, before)
         return _wrong_epochs(change, before) or self._wrong_leader(change, before) or _wrong_elr(change, before)
 
     def _wrong_leader(self, change: Change, before: Partition) -> str:
@@ -90,12 +91,22 @@ def _wrong_elr(change: Change, before: Partition) -> str:
     gone = was_elr - elr - isr - excused
     if gone & set(after.replicas) and not has_enough and not change.is_unclean:
         return f"{sorted(gone)} are no longer eligible, for no reason"
-    if was_isr and not isr and before.leader >= 0 and after.last_known_elr != (before.leader,):
+    # A leader that came back without the directory of its replica, and nobody knows which, is not to be remembered.
+    is_gone = before.leader in change.registered and is_reserved_directory(before.directory_of(before.leader))
+    is_remembered = after.last_known_elr == (before.leader,) or is_gone
+    if was_isr and not isr and before.leader >= 0 and not is_remembered:
         return "nobody is in sync any more, and the last leader is not remembered"
     # Whoever falls out of an ISR that is too small keeps all that is committed, unless it came back with less.
     fallen = was_isr - isr - elr - excused
     if fallen & set(after.replicas) and not has_enough and not change.is_unclean:
         return f"{sorted(fallen)} left the ISR below min.insync.replicas and are not eligible"
+    return ""
+
+
+def _wrong_clearing(change: Change, before: Partition) -> str:
+    """min.insync.replicas changed, and ELRs rest on it: where too few are in sync before and after, they are right."""
+    if not change.is_restored and len(before.isr) < min(change.min_isr, len(before.replicas)):
+        return f"{before.eligible_leader_replicas} are no longer eligible, nor {before.last_known_elr} the last known"
     return ""
 
 
@@ -115,12 +126,14 @@ class LostBytesAreNotTrusted(Checker):
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._looked_to = 0
-        self._boots: dict[bytes, tuple[int, object]] = {}
-        """The boot of the machine, and the disk, by incarnation."""
+        self._boots: dict[bytes, tuple[int, list[tuple[object, int]]]] = {}
+        """The boot of the machine, and the disks with what they lost, by incarnation."""
         self._registered: dict[int, bytes] = {}
 
     def metadata_changed(self, process: Process) -> None:
-        self._boots.setdefault(process.node.incarnation_id, (process.host.boots, process.host.disks[0]))
+        if process.node.incarnation_id not in self._boots:
+            disks: list[tuple[object, int]] = [(disk, disk.losses) for disk in process.host.disks]
+            self._boots[process.node.incarnation_id] = (process.host.boots, disks)
         registrations = self.history.replay.registrations
         while self._looked_to < len(registrations):
             one = registrations[self._looked_to]

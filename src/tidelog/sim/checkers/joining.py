@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tidelog.controller.entities import LOST_DIRECTORY
 from tidelog.controller.entities import Partition as PartitionImage
 from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History
 from tidelog.sim.checkers.replay import Change
 from tidelog.sim.machines import Process
+from tidelog.wire.uuids import LOST_DIRECTORY
 
 
 class JoinersHaveCaughtUp(Checker):
@@ -109,11 +109,7 @@ class LeadersCountOnTheIsr(Checker):
             self._looked_to += 1
             if change.before is None or not is_within_epoch(change, change.before):
                 continue
-            leader = self.history.cluster.world.hosts[change.after.leader].process
-            if leader is not None and leader.alive:
-                led = leader.node.replicas.partitions.get((change.topic, change.number))
-                if led is not None:
-                    self.replica_changed(leader, led)
+            self.look_at_leader(change.after.leader, change.topic, change.number)
 
 
 class ProposalsAreForThePresent(Checker):
@@ -173,5 +169,6 @@ def _is_there(change: Change, broker_id: int) -> bool:
         broker_id in change.after.replicas
         and broker_id not in change.inactive
         and broker_id not in change.registered
+        and broker_id not in change.offline
         and change.after.directory_of(broker_id) != LOST_DIRECTORY
     )

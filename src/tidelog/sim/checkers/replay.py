@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tidelog.controller.delta import ImageDelta
 from tidelog.controller.entities import Partition
-from tidelog.controller.image import TOPIC_RESOURCE, MetadataImage
+from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from tidelog.controller.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -18,6 +18,12 @@ from tidelog.wire.batch import BatchHeader
 
 MIN_ISR = "min.insync.replicas"
 BROKER_RECORDS = (BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord)
+
+
+def min_isr_of(image: MetadataImage, topic: str) -> int:
+    """min.insync.replicas in force for a topic, as an image has it."""
+    own = image.config(TOPIC_RESOURCE, topic).get(MIN_ISR)
+    return int(own if own is not None else image.config(BROKER_RESOURCE, "").get(MIN_ISR, "1"))
 
 
 class Change(NamedTuple):
@@ -38,6 +44,10 @@ class Change(NamedTuple):
     """The record clears ELRs because a setting changed, which follows other rules."""
     inactive: frozenset[int] = frozenset()
     """Brokers that were fenced or stopping, or gone, before or after the decision."""
+    offline: frozenset[int] = frozenset()
+    """Replicas in log directories that had failed, before or after the decision."""
+    is_restored: bool = False
+    """What the record cleared is put back in the same decision."""
 
     @property
     def is_unclean(self) -> bool:
@@ -80,6 +90,7 @@ class Replay:
         assert batch.base_offset == self.end_offset, "a gap in the committed metadata"
         records = records_of(batch)
         begin, inactive = len(self.changes), self._inactive()
+        cleared: dict[tuple[bytes, int], tuple[int, Partition]] = {}
         for record in records:
             delta = ImageDelta()
             self.image.apply(record, delta)
@@ -88,7 +99,14 @@ class Replay:
                 topic = self.image.topics.get(topic_id)
                 for index, before in partitions.items() if topic is not None else ():
                     assert topic is not None
-                    wanted = int(self.image.config(TOPIC_RESOURCE, topic.name).get(MIN_ISR, "1"))
+                    if is_cleared:
+                        assert before is not None
+                        cleared[topic_id, index] = (len(self.changes), before)
+                    elif (topic_id, index) in cleared:
+                        place, former = cleared.pop((topic_id, index))
+                        if _is_same_but_for_epochs(former, topic.partitions[index]):
+                            before = former  # by both together nothing changed
+                            self.changes[place] = self.changes[place]._replace(is_restored=True)
                     self.changes.append(
                         Change(
                             batch.base_offset,
@@ -97,10 +115,11 @@ class Replay:
                             index,
                             before,
                             topic.partitions[index],
-                            wanted,
+                            min_isr_of(self.image, topic.name),
                             frozenset(),
                             is_cleared,
                             inactive,
+                            self._offline(topic.partitions[index]),
                         )
                     )
             if isinstance(record, BROKER_RECORDS):
@@ -127,9 +146,32 @@ class Replay:
         gone = frozenset((record.broker_id,)) - self.image.brokers.keys()
         registered = frozenset((record.broker_id,) if isinstance(record, RegisterBrokerRecord) else ())
         self.changes[begin:] = [
-            change._replace(inactive=inactive | now | gone, registered=registered) for change in self.changes[begin:]
+            change._replace(
+                inactive=inactive | now | gone,
+                registered=registered,
+                offline=change.offline | self._offline(change.after),
+            )
+            for change in self.changes[begin:]
         ]
         return len(self.changes), now
 
     def _inactive(self) -> frozenset[int]:
         return frozenset(one for one, broker in self.image.brokers.items() if not broker.active)
+
+    def _offline(self, partition: Partition) -> frozenset[int]:
+        """The replicas of a partition whose log directory their broker has not, or no longer."""
+        return frozenset(
+            replica
+            for replica, directory in zip(partition.replicas, partition.directories, strict=True)
+            if (broker := self.image.brokers.get(replica)) is not None and not broker.has_online(directory)
+        )
+
+
+def _is_same_but_for_epochs(one: Partition, other: Partition) -> bool:
+    """Whether the same brokers are in sync, eligible, and last known as leaders."""
+    return (one.leader, one.isr, one.eligible_leader_replicas, one.last_known_elr) == (
+        other.leader,
+        other.isr,
+        other.eligible_leader_replicas,
+        other.last_known_elr,
+    )

@@ -8,10 +8,10 @@ from tidelog.controller.image import TOPIC_RESOURCE
 from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
-from tidelog.sim.checkers.compacted import disagreement
-from tidelog.sim.disk import SimulatedDisk
+from tidelog.sim.checkers.compacted import contradiction, disagreement
+from tidelog.sim.checkers.replay import min_isr_of
 from tidelog.sim.machines import Process
-from tidelog.storage import File
+from tidelog.storage import File, Storage
 from tidelog.wire.batch import iterate_batches
 
 Key = tuple[bytes, int]
@@ -90,42 +90,54 @@ class WatermarkWithinInSyncLogs(Checker):
 
 
 class WatermarkWaitsForMinIsr(Checker):
-    """Below min.insync.replicas nothing is committed (KIP-966)."""
+    """Below min.insync.replicas nothing is committed (KIP-966).
+
+    ISR and setting both are those of the metadata that the leader has applied, which may be older than what is
+    committed: they come in one log, so whoever knows of a decision knows what it was decided by.
+    """
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._seen = Lives()
+        self._applied = Lives()
+
+    def metadata_changed(self, process: Process) -> None:
+        applied = self._applied.of(process)
+        offset = process.node.cluster.image_offset
+        if offset != applied.get("offset", -1):
+            applied["before"], applied["offset"] = applied.get("offset", -1), offset
+            applied["step"] = self.history.cluster.world.steps
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
         leadership = partition.leadership
         if leadership is None:
             return
         seen = self._seen.of(process)
-        epoch, high_watermark, partition_epoch, isr = seen.get(partition, (-1, -1, -1, ()))
-        seen[partition] = (leadership.epoch, partition.high_watermark, leadership.partition_epoch, leadership.isr)
-        wanted = min(partition.config.min_insync_replicas, len(leadership.replicas))
-        if (
-            epoch == leadership.epoch
-            and partition.high_watermark > high_watermark
-            and max(len(isr), len(leadership.isr), self._most_since(partition, partition_epoch)) < wanted
-        ):
+        epoch, high_watermark = seen.get(partition, (-1, -1))
+        seen[partition] = (leadership.epoch, partition.high_watermark)
+        if epoch != leadership.epoch or partition.high_watermark <= high_watermark:
+            return
+        if not self._had_enough(process, partition, leadership):
             raise self.violated(
                 f"{partition}: leader {process.host.name} moved the watermark from {high_watermark} to "
-                f"{partition.high_watermark} with {leadership.isr} in sync, of {wanted} wanted"
+                f"{partition.high_watermark} with {leadership.isr} in sync, of {partition.config.min_insync_replicas} "
+                "wanted"
             )
 
-    def _most_since(self, partition: Partition, partition_epoch: int) -> int:
-        """The largest ISR since. One step may bring several: with enough the watermark moves, then too few are left."""
-        most = 0
-        for change in reversed(self.history.replay.changes):
-            if (change.topic, change.number) != (partition.topic, partition.index):
-                continue
-            if change.after.partition_epoch <= partition_epoch:
-                break
-            most = max(most, len(change.after.isr))
-            if change.before is None:
-                break
-        return most
+    def _had_enough(self, process: Process, partition: Partition, leadership: Leadership) -> bool:
+        """Whether the metadata that the leader has applied let it commit: now, or before a batch of this very step."""
+        applied = self._applied.of(process)
+        last = process.node.cluster.image_offset + 1
+        first = applied["before"] + 1 if applied["step"] == self.history.cluster.world.steps else last
+        for offset in range(last, first - 1, -1):
+            image = self.history.replay.images.get(offset)
+            topic = None if image is None else image.topics.get(partition.topic_id)
+            known = None if topic is None else topic.partitions.get(partition.index)
+            if image is not None and known is not None and known.leader_epoch == leadership.epoch:
+                wanted = min(min_isr_of(image, partition.topic), len(known.replicas))
+                if len(known.isr) >= wanted:
+                    return True
+        return False
 
 
 class WatermarkNeverGoesBack(Checker):
@@ -224,10 +236,11 @@ class NewReplicasAreEmpty(Checker):
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
-        self._known: set[tuple[int, SimulatedDisk, bytes, int]] = set()
+        self._known: set[tuple[int, Storage, bytes, int]] = set()
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
-        key = (process.host.name, process.host.disks[0], partition.topic_id, partition.index)
+        disk = process.node.replicas.directory_of(partition).storage
+        key = (process.host.name, disk, partition.topic_id, partition.index)
         if key in self._known:
             return
         self._known.add(key)
@@ -240,12 +253,14 @@ class NewReplicasAreEmpty(Checker):
 class ReplicasAreIdentical(Checker):
     """In the end, with everybody in sync, the logs of a partition's replicas are the same bytes.
 
-    Replicas compact on their own: there they say the same of every key and of every offset that is left.
+    Replicas compact on their own: there they say the same of every key and of every offset that is left. Coordinators
+    may be writing still: of the topics of groups and transactions what all have is the same.
     """
 
     def at_end(self) -> None:
-        for topic, index, replicas in self.history.partitions():
-            whole = [node_id for node_id in replicas if (node_id, topic, index) not in self.history.rotten]
+        self._look_at_work()
+        for topic, index, _ in self.history.partitions():
+            whole = self.history.whole(topic, index)
             logs = {node_id: self.history.cluster.log_bytes(node_id, topic, index) for node_id in whole}
             begin = max((self._log_start(node_id, topic, index) for node_id in whole), default=0)
             if begin:  # what was deleted goes at each replica's own time, file by file
@@ -257,6 +272,19 @@ class ReplicasAreIdentical(Checker):
             elif len(set(logs.values())) > 1:
                 sizes = {node_id: len(data) for node_id, data in logs.items()}
                 raise self.violated(f"{topic}-{index}: the logs differ; bytes by node: {sizes}")
+
+    def _look_at_work(self) -> None:
+        work = self.history.shape.work
+        for topic, index in () if work is None else work.partitions:
+            whole = self.history.whole(topic, index)
+            logs = {node_id: self.history.cluster.log_bytes(node_id, topic, index) for node_id in whole}
+            if self._is_compacted(topic):
+                difference = contradiction(logs)
+            else:
+                common = min(map(len, logs.values()), default=0)
+                difference = "the logs differ" if len({data[:common] for data in logs.values()}) > 1 else ""
+            if difference:
+                raise self.violated(f"{topic}-{index}: {difference}")
 
     def _log_start(self, node_id: int, topic: str, index: int) -> int:
         hosted = self.history.cluster.process(node_id).node.replicas.partitions.get((topic, index))

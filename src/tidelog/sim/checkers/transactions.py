@@ -62,10 +62,7 @@ class WorkChecker(Checker):
 
     def final(self, topic: str, index: int) -> Final:
         """A partition as it is in the end."""
-        image = self.history.cluster.newest_image().topic(topic)
-        assert image is not None
-        partition = image.partitions[index]
-        whole = [one for one in partition.replicas if (one, topic, index) not in self.history.rotten]
+        whole = self.history.whole(topic, index)
         return final_of(self.history.cluster.log_bytes(whole[0], topic, index)) if whole else Final({}, [])
 
 
@@ -88,9 +85,13 @@ def _seen(work: Work) -> Iterator[tuple[Reader, int, str, int]]:
 
 
 class NoAbortedRead(WorkChecker):
-    """No reader of committed records is ever shown one of an aborted transaction."""
+    """No reader of committed records is ever shown one of an aborted transaction, or, where nothing rots, damage."""
 
     def look(self, work: Work) -> None:
+        for client in (*work.readers, *work.members, *work.transactors):
+            for topic, index in client.damaged:
+                if not any((one, topic, index) in self.history.rotten for one in self.history.cluster.brokers):
+                    raise self.violated(f"{client.name} was sent damaged batches of {topic}-{index}")
         attempts = _attempts(work)
         finals = {(one.topic, one.index): self.final(one.topic, one.index) for one in work.readers}
         for reader, offset, value, _ in _seen(work):
@@ -224,12 +225,31 @@ class MarkersFollowDecisions(Checker):
         batches: list[BatchHeader] = []
         while start < partition.high_watermark:
             found = partition.log.read(start, 1 << 20, up_to_offset=partition.high_watermark)
-            batches += [one for part in found.parts for one in iterate_batches(part.read()) if one.last_offset >= start]
+            read = [one for part in found.parts for one in iterate_batches(part.read())]
+            if (process.host.name, partition.topic, partition.index) in self.history.rotten:
+                read = [whole for one in read if (whole := self._whole_batch(partition, one)) is not None]
+            batches += [one for one in read if one.last_offset >= start]
             if found.next_offset <= start:
                 break
             start = found.next_offset
         places[partition] = start
         return batches
+
+    def _whole_batch(self, partition: Partition, batch: BatchHeader) -> BatchHeader | None:
+        """A batch that rot may have hit, as a replica that it has not hit has it; None where it is gone there."""
+        if batch.crc_matches():
+            return batch
+        cluster = self.history.cluster
+        for node_id in cluster.living():
+            copy = cluster.process(node_id).node.replicas.partitions.get((partition.topic, partition.index))
+            if copy is None or (node_id, partition.topic, partition.index) in self.history.rotten:
+                continue
+            if copy.log.log_start_offset <= batch.base_offset < copy.log.log_end_offset:
+                found = copy.log.read(batch.base_offset, 1, up_to_offset=copy.log.log_end_offset, at_least_one=True)
+                whole = next((one for part in found.parts for one in iterate_batches(part.read())), None)
+                if whole is not None and whole.base_offset == batch.base_offset:
+                    return whole
+        return None
 
     def _note(self, batch: BatchHeader) -> None:
         for record in iterate_records(batch):

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from tidelog.sim.mutants.base import Hunt, Mutant
 from tidelog.sim.mutants.compacting import MUTANTS as COMPACTING
 from tidelog.sim.mutants.controlling import MUTANTS as CONTROLLING
+from tidelog.sim.mutants.directories import MUTANTS as DIRECTORIES
 from tidelog.sim.mutants.grouping import MUTANTS as GROUPING
+from tidelog.sim.mutants.min_isr import MUTANTS as MIN_ISR
 from tidelog.sim.mutants.reading import MUTANTS as READING
 from tidelog.sim.mutants.replicating import MUTANTS as REPLICATING
+from tidelog.sim.mutants.rotting import MUTANTS as ROTTING
 from tidelog.sim.mutants.storing import MUTANTS as STORING
 from tidelog.sim.mutants.transacting import MUTANTS as TRANSACTING
 from tidelog.sim.mutants.voting import MUTANTS as VOTING
@@ -27,10 +30,13 @@ ALL: dict[str, Mutant] = {
         *READING,
         *STORING,
         *CONTROLLING,
+        *DIRECTORIES,
+        *MIN_ISR,
         *VOTING,
         *TRANSACTING,
         *GROUPING,
         *COMPACTING,
+        *ROTTING,
     )
 }
 """Every mutant by its name."""

@@ -9,8 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidelog.outbox import Chance
-from tidelog.sim.shape import FIRST_CONTROLLER, SAFETY_MS, Fault, ProducerShape, Shape, TopicShape, draw, pick
+from tidelog.sim.shape import (
+    FIRST_CONTROLLER,
+    ROT_OF_WORK,
+    SAFETY_MS,
+    Fault,
+    ProducerShape,
+    Shape,
+    TopicShape,
+    draw,
+    pick,
+)
 from tidelog.sim.work_shape import (
+    BOTH,
     GROUPS_ONLY,
     KEYED,
     OFFSETS,
@@ -81,6 +92,37 @@ def lonely_leaders(seed: int) -> Shape:
     # What is cut reaches into the newest segment that is closed: only that one stays in use when its log is cut.
     work = _keyed(seed, 120_000, may_lose=True, segment_bytes=4_000)
     return _with(seed, work, _in_turn(chance, ("isolate", "pause"), 2))
+
+
+def rotten_keys(seed: int) -> Shape:
+    """A compacted topic of which one replica rots while it is compacted."""
+    chance = Chance(seed * 2 + 1)
+    return _with(seed, _keyed(seed, 120_000), _rotting(chance, 4) + _scattered(chance, 4, ("kill", "pause"), 3_000))
+
+
+def rotten_coordinators(seed: int) -> Shape:
+    """Logs of coordinators rot on one broker, and whoever coordinates dies again and again."""
+    chance = Chance(seed * 2 + 1)
+    work = _work(seed, BOTH)
+    segments = {"internal.segment.bytes": "2000", "min.cleanable.dirty.ratio": "0.9"}  # closed ones are flushed
+    topics = tuple(
+        replace(topic, configs=tuple({**dict(topic.configs), **segments}.items()))
+        if topic.name in (OFFSETS, TRANSACTIONS)
+        else topic
+        for topic in work.topics
+    )
+    work = replace(work, topics=topics)
+    deaths = [*_aimed(chance, work, OFFSETS, 5), *_aimed(chance, work, TRANSACTIONS, 5)]
+    return _with(seed, work, sorted(_rotting(chance, 8) + deaths, key=lambda one: one.at_ms))
+
+
+def _rotting(chance: Chance, count: int) -> list[Fault]:
+    """Bits turn around on a broker that may lose bytes, in one partition after the other."""
+    broker = pick(chance, BROKERS[1:])
+    return [
+        Fault(6_000 + chance.below(SAFETY_MS - 12_000), ROT_OF_WORK, (broker,), 0, EITHER, chance.below(20_000))
+        for _ in range(count)
+    ]
 
 
 def _with_deaths(seed: int, kind: str, count: int) -> Shape:
@@ -183,6 +225,8 @@ def _with(seed: int, work: WorkShape, faults: Sequence[Fault]) -> Shape:
         faults=tuple(faults),
         racks={},
         is_beyond_budget=False,
+        directories=1,
+        min_isr_changes=(),
         poll_ms=(150,),
         absent=-1,
         asks_every_ms=0,

@@ -54,6 +54,8 @@ def fast_leader_changes(seed: int) -> Shape:
         faults=tuple(faults),
         racks={},
         is_beyond_budget=False,
+        directories=1,
+        min_isr_changes=(),
         poll_ms=(0,),
         absent=-1,
         work=None,
