@@ -39,7 +39,7 @@ demo: setup ## three nodes, producers, a lake, a leader that dies: was anything 
 	@$(BIN)/python -m examples.demo --acks $(ACKS) $(ARGS)
 
 test: setup ## the tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python tools/run_tests.py $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -57,6 +57,13 @@ def histories() -> Iterator[Future[list[Outcome]]]:
         yield thread.submit(play_all)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def histories_begun(request: pytest.FixtureRequest) -> None:
+    """They begin with the first test of a run in which somebody waits for them, though that be the last."""
+    if any("histories" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        request.getfixturevalue("histories")
+
+
 def ends_with_this_process(folder: Path, command: str) -> bool:
     """Whether this is the helper that Python keeps beside a process that used a pool, as long as that process lives."""
     parent_pid = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
