@@ -8,6 +8,8 @@ import pytest
 
 from tidelog.controller.entities import Partition
 from tidelog.sim.checkers import History
+from tidelog.sim.checkers.nodes import NodesGoOn
+from tidelog.sim.checkers.observer import Observer
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.faults import Faults
 from tidelog.sim.liveness import Wishes
@@ -55,3 +57,22 @@ def test_a_disk_that_is_full_again_is_not_forgotten_with_the_first_time() -> Non
     assert 1 in faults.disks.failing_disks
     cluster.world.run_for(2_500)
     assert 1 not in faults.disks.failing_disks
+
+
+def test_a_node_that_ended_itself_is_excused_though_it_is_started_before_anybody_else_does_anything() -> None:
+    """Seed 225371: its disk was full, it gave up, and the disk had room and it was started in the next millisecond."""
+    shape, cluster = shape_and_cluster()
+    world = cluster.world
+    history = History(cluster, shape)
+    failing = {1}
+    history.failing_disks = failing
+    observer = Observer(world, [NodesGoOn(history)])
+    world.on_step, world.on_end = observer.after_step, lambda _: observer.after_end()
+    disk = world.hosts[1].disks[0]
+    disk.fail()
+    assert world.run_until(lambda: bool(world.halts))
+    disk.heal()
+    failing.clear()
+    world.start(1)
+    world.run_for(500)
+    assert [node_id for node_id, _ in world.halts] == [1]

@@ -144,6 +144,7 @@ class _Run:
 
     def _play(self) -> None:
         self._world.on_step = self._after_step
+        self._world.on_end = self._after_end
         self._cluster.start_all()
         self._make_topics()
         self._start_clients()
@@ -173,6 +174,10 @@ class _Run:
             self._observer.after_step(process)
         if self._told < len(self._world.told):
             self._note_told()
+
+    def _after_end(self, process: Process) -> None:
+        with _looked_at(process):
+            self._observer.after_end()
 
     # --- clients ---
 

@@ -46,6 +46,8 @@ class World(Wires):
         """Nodes that ended themselves, with their exit codes."""
         self.on_step: Callable[[Process], None] | None = None
         """Looks at a node after each of its steps; it must change nothing."""
+        self.on_end: Callable[[Process], None] | None = None
+        """Looks at what a node told in a step that it did not outlive, before anybody can start it again."""
         self.steps = 0
         self._flushes: dict[tuple[Process, SimulatedDisk], _Flushes] = {}
 
@@ -143,8 +145,9 @@ class World(Wires):
                 self._schedule_tick(process)
         except PowerCut:  # as `power` has it, which costs more than many a step
             self.power_loss(host.name)
-        if self.on_step is not None and process.alive:
-            self.on_step(process)
+        look = self.on_step if process.alive else self.on_end
+        if look is not None:
+            look(process)
 
     @contextmanager
     def power(self, process: Process) -> Iterator[None]:

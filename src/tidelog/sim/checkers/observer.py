@@ -75,6 +75,11 @@ class Observer:
             for checker in self._on_replica:
                 checker.replica_changed(process, partition)
 
+    def after_end(self) -> None:
+        """A node did not outlive a step: why it ended is looked at while what may excuse it is still there."""
+        for checker in self._on_told:
+            checker.told()
+
 
 def _overriding(checkers: Sequence[Checker], name: str) -> list[Checker]:
     """Those that look at this kind of change at all."""
