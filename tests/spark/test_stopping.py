@@ -67,7 +67,8 @@ def test_a_batch_that_a_stop_interrupts_says_so_in_few_words(
     assert len(text) < SHORT_CHARACTERS, text
     # The words by which Spark tells a stop from a failure.
     assert "py4j.protocol.Py4JJavaError: An error occurred while calling" in text
-    assert text.rstrip().endswith("java.lang.InterruptedException")
+    was_cancelled = "org.apache.spark.SparkException" in text and f"cancelled job group {query.runId}" in text
+    assert was_cancelled or text.rstrip().endswith("java.lang.InterruptedException")
 
 
 def test_a_stop_while_tasks_write_leaves_no_transaction_open(
@@ -123,6 +124,14 @@ def test_other_errors_are_told_as_they_are() -> None:
             "An error occurred while calling o1.x.\n: java.io.InterruptedIOException: s3a://lake did not answer\n"
             + "\tat y\n" * 999
         )
+
+
+def test_a_cancelled_job_is_told_briefly_too() -> None:
+    """A stop cancels the query's jobs before it interrupts its thread: now and then the batch hears of that first."""
+    job = "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelled part of cancelled job group c0ffee"
+    told = r"^py4j\.protocol\.Py4JJavaError: An error occurred while calling o1\.x\.: .*cancelled job group c0ffee$"
+    with pytest.raises(Interrupted, match=told), told_briefly():
+        raise ValueError(f"An error occurred while calling o1.x.\n: {job}\n" + "\tat y\n" * 999)
 
 
 def test_a_job_that_is_told_to_stop_counts_the_batch_it_has_in_hand(spark: SparkSession, tmp_path: Path) -> None:

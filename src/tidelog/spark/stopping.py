@@ -11,7 +11,11 @@ import contextlib
 import re
 from collections.abc import Iterator
 
-_KINDS = "InterruptedException", "InterruptedIOException", "ClosedByInterruptException"
+_INTERRUPTED = re.compile(
+    r"[\w.$]*\b(?:InterruptedException|InterruptedIOException|ClosedByInterruptException)\b[^\n]*"
+    r"|org\.apache\.spark\.SparkException: [^\n]*\bcancelled\b[^\n]*"
+)
+"""What ends a batch when its query is stopped: its jobs are cancelled, and a moment later its thread is interrupted."""
 _CALL = "An error occurred while calling"
 """As Py4J begins the text of every error of the JVM."""
 _MOST_CHARACTERS = 400
@@ -28,7 +32,7 @@ def told_briefly() -> Iterator[None]:
         yield
     except Exception as error:
         text = str(error)
-        found = re.search(rf"[\w.$]*\b(?:{'|'.join(_KINDS)})\b[^\n]*", text)
+        found = _INTERRUPTED.search(text)
         if found is None or _CALL not in text:
             raise
         where = text[text.index(_CALL) :].splitlines()[0][:_MOST_CHARACTERS]
