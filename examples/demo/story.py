@@ -27,6 +27,7 @@ from tidelog.spark.pipelines import audit, land, timeline
 from tidelog.spark.pipelines.declaration import Outcome
 from tidelog.spark.pipelines.launch import open_session
 from tidelog.spark.pipelines.progress import Silent, Step
+from tidelog.spark.pipelines.streams import LAG_EVERY_S
 from tidelog.verify.cluster import LocalCluster
 
 TOPIC = "orders"
@@ -55,6 +56,8 @@ class Landing(Silent):
 
     def __init__(self, spark: Any, options: Any) -> None:
         self.step = Step(0)
+        self.shown_s = 0.0
+        """When it was, as the monotonic clock has it."""
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self._over = threading.Event()
@@ -62,7 +65,7 @@ class Landing(Silent):
         self._thread.start()
 
     def show(self, step: Step) -> None:
-        self.step = step
+        self.step, self.shown_s = step, time.monotonic()
 
     def finish(self) -> None:
         """Stop it between two batches."""
@@ -144,7 +147,7 @@ class Demo:
                 self.screen.say(
                     f"producers are done: {told['acknowledged']:,} acknowledged, {told['failed']:,} refused"
                 )
-                self._finish_landing(told["acknowledged"])
+                self._finish_landing()
                 return self._judge(cluster)
             finally:
                 self._spark.stop()
@@ -223,10 +226,16 @@ class Demo:
         self._wait(lambda: _all_in_sync(cluster), f"node {leader} has caught up")
         self.screen.say("all replicas are in sync again", "good")
 
-    def _finish_landing(self, acknowledged: int) -> None:
+    def _finish_landing(self) -> None:
         landing = self.landing
         assert landing is not None
-        self._wait(lambda: landing.step.lag == 0, "everything is in the lake", 2 * PATIENCE_S)
+        # A lag is told of an end that may be that old, and then be before the last that was written.
+        certain_s = time.monotonic() + 2 * LAG_EVERY_S
+
+        def is_landed() -> bool:
+            return landing.shown_s >= certain_s and landing.step.lag == 0
+
+        self._wait(is_landed, "everything is in the lake", 2 * PATIENCE_S)
         landing.finish()
         self.screen.say(f"land is done: {landing.step.done:,} records, {landing.step.batches} batches")
 
