@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from tests.clients.samples import Record
 from tests.support.nodes import Node
@@ -29,6 +29,14 @@ def create_topic(node: Node, name: str, partitions: int = 1, config: dict[str, s
     client.create_topics([request])[name].result(WAIT_S)
     if node.peer == "kafka":  # its broker learns a moment after its controller; ours must know when it answers
         wait_until(lambda: name in client.list_topics(timeout=WAIT_S).topics, WAIT_S, f"{name} is there")
+
+
+def set_on_topic(node: Node, topic: str, name: str, value: str) -> None:
+    """Change a setting of a topic."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(node)  # its calls end with it
+    client.incremental_alter_configs([resource])[resource].result(WAIT_S)
 
 
 def producer(node: Node, **settings: Any) -> Producer:

@@ -44,16 +44,19 @@ def test_a_topic_keeps_no_more_bytes_than_it_may(node: Node, make_topic: TopicMa
 
 def test_a_topic_keeps_no_older_records_than_it_may(node: Node, make_topic: TopicMaker) -> None:
     now_ms = int(time.time() * 1000)
-    topic = make_topic(segment_bytes=str(SEGMENT_BYTES), retention_ms="60000")
+    topic = make_topic(segment_bytes=str(SEGMENT_BYTES), retention_ms="-1")
     old, new = written(now_ms - 3_600_000), written(now_ms)
     confluent.produce_all(node, topic, old[:350] + new[350:], batch_size=50_000)
+    # Only now: where segments begin depends on what was there when they were full.
+    confluent.set_on_topic(node, topic, "retention.ms", "1800000")
     check_start_rises(node, topic, expected_segments=1)
 
 
 def test_without_limits_everything_stays(node: Node, make_topic: TopicMaker) -> None:
     kept = make_topic(segment_bytes=str(SEGMENT_BYTES), retention_ms="-1")
-    limited = make_topic(segment_bytes=str(SEGMENT_BYTES), retention_bytes="0", retention_ms="-1")
+    limited = make_topic(segment_bytes=str(SEGMENT_BYTES), retention_ms="-1")
     for topic in (kept, limited):
         confluent.produce_all(node, topic, written(1_000), batch_size=50_000)
+    confluent.set_on_topic(node, limited, "retention.bytes", "0")
     check_start_rises(node, limited, expected_segments=1)
     assert len(confluent.consume_all(node, kept, 400)) == 400

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.support import WAIT_S, cluster_of, create_topic, wait_until
+from tests.cluster.support import WAIT_S, cluster_of, create_topic, wait_known, wait_until
 from tidelog.cli import main
 from tidelog.cli.throttling import FOLLOWERS, LEADERS, RATES
 from tidelog.client.admin import ResourceType, describe_configs
 from tidelog.client.client import Client
 from tidelog.verify.cluster import LocalCluster
 
-RATE = 1_000_000
+RATE = 500_000
 SIZE = 3_000_000
 
 
 def throttled(cluster: LocalCluster, topic: str) -> set[str]:
-    """Whatever of a throttle is set anywhere."""
+    """Whatever of a throttle is set anywhere, as every broker knows by now."""
+    wait_known(cluster)
     with Client(cluster.bootstrap) as client:
         found = describe_configs(client, ResourceType.TOPIC, topic, keys=(LEADERS, FOLLOWERS))
         for node_id in cluster.node_ids:
