@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 
@@ -18,10 +17,9 @@ def test_ports_are_different_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(found)) == 15
 
 
-def test_two_processes_are_not_given_the_same_port_and_a_node_can_listen_on_it() -> None:
+def test_two_processes_are_not_given_the_same_port() -> None:
+    """Though nobody listens there: a node that was killed is to come back."""
     (port,) = ports.free_ports(1)
     narrow = f"from tests.support import ports; ports.LOWEST, ports.HIGHEST = {port}, {port + 1}; ports.free_ports(1)"
     other = subprocess.run([sys.executable, "-c", narrow], check=False, capture_output=True, text=True)
     assert "no 1 free ports" in other.stderr
-    with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)):
-        pass

@@ -29,6 +29,7 @@ _LINK_TRIES = 4
 _LOWEST_PORT, _HIGHEST_PORT = 20_000, 22_700
 """With their controllers' ports, which are ten thousand higher, below the range that systems draw the ports of outgoing
 connections from: while a node is down, a connection could take its port, and the node would not come back."""
+_PORTS_OF_A_PROCESS = 300
 
 
 class LocalCluster:
@@ -305,10 +306,14 @@ class LocalCluster:
 
 
 def free_base_port(count: int) -> int:
-    """A port that is free and followed by free ones."""
+    """A port that is free and followed by free ones.
+
+    Where nodes were killed and are to come back, nobody listens: processes beside each other draw from different parts.
+    """
     chance = random.SystemRandom()
+    part = os.getpid() * _PORTS_OF_A_PROCESS
     for _ in range(1_000):
-        base = chance.randrange(_LOWEST_PORT, _HIGHEST_PORT)
+        base = _LOWEST_PORT + (part + chance.randrange(_PORTS_OF_A_PROCESS)) % (_HIGHEST_PORT - _LOWEST_PORT)
         if all(_is_free(base + step) for step in range(count)):
             return base
     raise TidelogError(f"no {count} free ports in a row on {HOST}")
