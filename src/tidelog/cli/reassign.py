@@ -78,7 +78,7 @@ def configure(parser: Parser) -> None:
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from tidelog.cli.throttling import remove_throttle, throttle
+    from tidelog.cli.throttling import throttle, unthrottle
     from tidelog.client.cluster_admin import alter_reassignments, list_reassignments
 
     if bool(arguments.plan) == bool(arguments.topic) or bool(arguments.topic) != bool(arguments.brokers):
@@ -100,17 +100,15 @@ def _start(arguments: argparse.Namespace) -> int:
             else:
                 print(_plan_text(before, plan))
             return Exit.OK
-        if arguments.throttle is not None:
-            throttle(client, before, plan, arguments.throttle)
+        throttled = [] if arguments.throttle is None else throttle(client, before, plan, arguments.throttle)
         outcomes = alter_reassignments(client, plan)
         code = tell_refusals("tidelog reassign start", outcomes)
         begun = {where: plan[where] for where, error in outcomes.items() if error is None}
-        if arguments.throttle is not None and not begun and not list_reassignments(client):
-            remove_throttle(client)
+        if throttled and not begun and not list_reassignments(client):
+            unthrottle(client, throttled)
         if arguments.wait:
             _wait(client, begun, arguments.timeout_ms)
-            if arguments.throttle is not None:
-                remove_throttle(client)
+            unthrottle(client, throttled)
     if arguments.json:
         print_json({"before": _as_kafka(before), "plan": _as_kafka(begun), "done": arguments.wait})
     elif begun:
