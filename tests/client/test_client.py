@@ -256,3 +256,17 @@ def test_the_client_never_asks_for_a_version_that_is_not_stable() -> None:
         client.ask(InitProducerIdRequest(transactional_id=None))
         used = [version for _, key, _, version in cluster.requests if key == ApiKey.INIT_PRODUCER_ID]
         assert used == [api_versions(ApiKey.INIT_PRODUCER_ID)[1]]
+
+
+def test_a_broker_that_has_heard_less_does_not_bring_back_an_earlier_leader() -> None:
+    with running(brokers=2) as cluster, Client(cluster.bootstrap) as client:
+        partition = cluster.partitions[0]
+        partition.leader, partition.epoch = 2, 5
+        client.refresh({"t"})
+        partition.leader, partition.epoch = 1, 4
+        client.refresh({"t"})
+        assert client.metadata.leader_of("t", 0)[1:3] == (2, 5)
+        partition.leader, partition.epoch = -1, 6
+        client.refresh({"t"})
+        with pytest.raises(KafkaError):
+            client.metadata.leader_of("t", 0)

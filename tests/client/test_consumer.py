@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from typing import Any
 
 import pytest
 
 from tests.client.fake_cluster import Close, Cluster, running
 from tidelog.client import EARLIEST, LATEST, Client, Consumer
+from tidelog.client.consumer import ConsumedRecord
 from tidelog.errors import ErrorCode, KafkaError
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.batch import Record, build_batch, build_end_marker
+from tidelog.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
 
 def fill(cluster: Cluster, *batches: list[bytes], partition: int = 0, **settings: Any) -> None:
@@ -68,6 +71,31 @@ def test_it_follows_a_leader_named_in_the_answer() -> None:
         cluster.fail(ApiKey.FETCH, lambda *_: None, move)
         assert read_all(client, cluster) == [b"a", b"b", b"c", b"d", b"e"]
         assert {broker for broker, key, _, _ in cluster.requests if key == ApiKey.FETCH} == {1, 2}
+
+
+def test_it_finds_the_new_leader_though_the_old_one_goes_on_answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is cut off from the others believes that it leads, and has nothing new for as long as it does."""
+    monkeypatch.setattr("tidelog.client.consumer._METADATA_MAX_AGE_MS", 50)
+
+    def cut_off(broker: Any, body: Any, version: int) -> Any:
+        if broker.broker_id != 1:
+            return None
+        data = [PartitionData(partition_index=0, high_watermark=1, records=b"")]
+        return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=cluster.TOPIC_ID, partitions=data)])
+
+    with running(brokers=2) as cluster, Client(cluster.bootstrap) as client:
+        fill(cluster, [b"a"])
+        cluster.fail(ApiKey.FETCH, lambda *_: None, *[cut_off] * 10_000)
+        consumer = Consumer(client, {("t", 0): 0}, max_wait_ms=5)
+        assert [record.value for record in consumer.poll(10_000)] == [b"a"]
+        cluster.partitions[0].leader, cluster.partitions[0].epoch = 2, 1
+        fill(cluster, [b"b"])
+        deadline = time.monotonic() + 60
+        records: list[ConsumedRecord] = []
+        while not records and time.monotonic() < deadline:
+            records = consumer.poll(0)
+            time.sleep(0.01)
+        assert [record.value for record in records] == [b"b"]
 
 
 def test_it_resumes_where_it_was_when_the_leader_dies() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import weakref
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
@@ -23,6 +24,9 @@ from tidelog.wire.uuids import ZERO_UUID
 
 _BY_NAME = 12
 """The last version of Fetch that names topics by name; later ones use ids (KIP-516)."""
+_METADATA_MAX_AGE_MS = 300_000
+"""As metadata.max.age.ms of other clients: a leader that is cut off from the cluster answers, and knows of no other."""
+_LOOK_AGAIN_MS = 1_000
 _numbers = count(1)
 
 
@@ -100,6 +104,7 @@ class Consumer:
         self._patience = Deadline(client.timeout_ms)
         """Starts with the first failure after a good answer: one waits for ever for records, but not for a leader."""
         self._is_failing = False
+        self._is_current = Deadline(_METADATA_MAX_AGE_MS)
         client.refresh({topic for topic, _ in positions})
 
     # --- records ---
@@ -147,6 +152,8 @@ class Consumer:
             refusal, self._refusal = self._refusal, None
             raise refusal
         deadline = Deadline(timeout_ms)
+        if self._is_current.passed:
+            self._look_again()
         while True:
             self._send()
             if self._failure is None and not self._in_flight:
@@ -305,5 +312,14 @@ class Consumer:
         self._failure = error
 
     def _refresh(self) -> None:
+        self._is_current = Deadline(_METADATA_MAX_AGE_MS)
         self._client.turn_elsewhere()
         self._client.refresh({topic for topic, _ in self.positions}, deadline=self._patience)
+
+    def _look_again(self) -> None:
+        """Who leads, and from there who is near (KIP-392), though nothing failed; when nobody tells, all stays."""
+        self._is_current = Deadline(_METADATA_MAX_AGE_MS)
+        self._near.clear()
+        self._client.turn_elsewhere()
+        with suppress(KafkaError):
+            self._client.refresh({topic for topic, _ in self.positions}, deadline=Deadline(_LOOK_AGAIN_MS))

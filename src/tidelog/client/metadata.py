@@ -56,7 +56,10 @@ class Metadata:
         self.controller_id = -1
 
     def update(self, answer: MetadataResponse) -> None:
-        """Take a whole answer: its brokers replace what was known, its topics are added."""
+        """Take a whole answer: its brokers replace what was known, its topics are added.
+
+        Who answers may have heard less than others before: a leader of an earlier epoch is not believed (KIP-320).
+        """
         self.brokers = {
             broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
         }
@@ -65,12 +68,12 @@ class Metadata:
         for topic in answer.topics:
             if topic.name is None:
                 continue
-            self.topics.pop(topic.name, None)
+            known = self.topics.pop(topic.name, None)
             self.topic_errors.pop(topic.name, None)
             if topic.error_code:
                 self.topic_errors[topic.name] = topic.error_code
             else:
-                self.topics[topic.name] = _topic_view(topic)
+                self.topics[topic.name] = _newer(_topic_view(topic), known)
 
     def knows(self, topic: str, partition: int) -> bool:
         """Whether the last answer told of a partition, with a leader or without."""
@@ -107,6 +110,17 @@ class Metadata:
         assert view is not None
         view.partitions[partition] = known._replace(leader=leader.leader_id, leader_epoch=leader.leader_epoch)
         return True
+
+
+def _newer(told: TopicView, known: TopicView | None) -> TopicView:
+    """A topic as told, but with those partitions as known whose leader is of a later epoch."""
+    if known is None or known.topic_id != told.topic_id or told.topic_id == ZERO_UUID:
+        return told
+    for number, partition in told.partitions.items():
+        before = known.partitions.get(number)
+        if before is not None and before.leader_epoch > partition.leader_epoch:
+            told.partitions[number] = before
+    return told
 
 
 def _topic_view(topic: MetadataResponseTopic) -> TopicView:
