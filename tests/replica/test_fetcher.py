@@ -195,3 +195,38 @@ def test_a_disk_that_fails_while_an_answer_is_taken_ends_the_copying_of_it() -> 
     assert stream.partition.role is Role.OFFLINE
     ((_, request, _),) = stream.asked
     assert [one.partition for topic in request.topics for one in topic.partitions] == [well]
+
+
+@pytest.mark.parametrize("is_told_where", [True, False])
+def test_what_is_said_of_where_a_log_was_cuts_nothing(is_told_where: bool) -> None:
+    """Seed 229347: two fetches were under way. The first brought a record, and the next told the leader so, which
+    counted it as committed; then the second was answered, for where the log had been, by a leader that had just deleted
+    all before that record and could not say any more whether the logs agree there."""
+    node = OneNode(1, 2, replication_events_enable="false")
+    stream = Stream(node)
+    partition, other = stream.partition, node.process(1).node.replicas.partitions[TOPIC, 1]
+    other.become_follower(LEADER, EPOCH)
+    stream.fetcher.add(other)
+    stream.end_step()
+    first, second = stream.asked
+    batch = build_batch([Record(3, node.world.now_ms, None, b"3")], partition_leader_epoch=EPOCH)
+    stream.asked = [first]
+    stream.answer(records=memoryview(batch), high_watermark=3, log_start_offset=0)
+    (third,) = stream.asked
+    assert third[1].topics[0].partitions[0].fetch_offset == partition.log.log_end_offset == 4
+
+    parted: dict[str, Any] = {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE}
+    if is_told_where:
+        parted = {"diverging_epoch": EpochEndOffset(epoch=0, end_offset=3), "log_start_offset": 3}
+    stream.asked = [second]
+    stream.answer(**parted)
+    assert partition.log.log_end_offset == 4
+    assert not stream.take_questions()
+    assert [one.partitions for _, request, _ in stream.asked for one in request.topics] == []
+
+    stream.asked = [third]
+    stream.answer(**parted)
+    if is_told_where:
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (3, 3)
+    else:
+        assert len(stream.take_questions()) == 2

@@ -49,7 +49,7 @@ Peer = tuple[int, str, int]
 class _Copy:
     """One partition in the stream."""
 
-    __slots__ = ("delay_ms", "delayed", "partition", "since", "told")
+    __slots__ = ("delay_ms", "delayed", "partition", "since", "told", "told_since")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -59,6 +59,12 @@ class _Copy:
         """What the session knows: fetch offset, last epoch, log start, leader epoch. None: not in the session."""
         self.since = 0
         """Number of the fetch that brought it into the session: answers to earlier ones speak of a log that was cut."""
+        self.told_since = 0
+        """Number of the fetch that told the session this position: answers to earlier ones speak of one before it."""
+
+    def is_where_it_was_at(self, number: int) -> bool:
+        """Whether our log is where the leader thought it was when it answered a fetch."""
+        return self.told_since <= number and self.told == self.position()
 
     def position(self) -> tuple[int, int, int, int]:
         log = self.partition.log
@@ -177,9 +183,12 @@ class Fetcher:
         for key in self._changed:
             copy = self._copies[key]
             partition = copy.partition
+            position = copy.position()
             if copy.told is None:
                 copy.since = self._number
-            offset, last_epoch, log_start, leader_epoch = copy.told = copy.position()
+            if copy.told != position:
+                copy.told, copy.told_since = position, self._number
+            offset, last_epoch, log_start, leader_epoch = position
             topic = topics.get(partition.topic_id)
             if topic is None:
                 topics[partition.topic_id] = topic = FetchTopic(topic=partition.topic, topic_id=partition.topic_id)
@@ -233,7 +242,7 @@ class Fetcher:
                     and copy.since <= number
                     and copy.partition.role is Role.FOLLOWER
                 ):
-                    self._take(copy, data)
+                    self._take(copy, number, data)
         self._schedule()
 
     def _judge_leader(self, error: str | None) -> None:
@@ -273,15 +282,21 @@ class Fetcher:
 
         self._outbox.after(delay_ms, resume)
 
-    def _take(self, copy: _Copy, data: Any) -> None:
-        """Take over one partition's part of an answer."""
+    def _take(self, copy: _Copy, number: int, data: Any) -> None:
+        """Take over one partition's part of the answer to the fetch of this number."""
         partition = copy.partition
+        is_parted = data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0
+        is_out_of_range = data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         try:
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if (is_parted or is_out_of_range) and not copy.is_where_it_was_at(number):
+                # Of two fetches under way the first one brought us further. What we have since may count already, and
+                # must not be cut for what was said before: the leader looks at each position that it is told.
+                self._moved(copy)
+            elif is_out_of_range:
                 self._find_start(copy)
             elif data.error_code != ErrorCode.NONE:
                 self._delay(copy)
-            elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+            elif is_parted:
                 self._set_aside(copy)
                 copying.truncate_to_leader(
                     self._replicas,
