@@ -8,8 +8,7 @@ outside a step changes a node; nothing in a step waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -38,6 +37,7 @@ from tidelog.node.cluster import Cluster
 from tidelog.node.controller_link import ControllerLink
 from tidelog.node.group_topics import GroupTopics
 from tidelog.node.internal_topics import InternalTopics
+from tidelog.node.life import Life
 from tidelog.node.lifecycle import BrokerLifecycle, State
 from tidelog.node.producer_ids import ProducerIds
 from tidelog.node.replication_events import TOPIC as EVENTS_TOPIC
@@ -47,7 +47,7 @@ from tidelog.node.transaction_verification import Verification
 from tidelog.outbox import Outbox
 from tidelog.quorum import Identity, Quorum, QuorumSettings, VoterSet
 from tidelog.quorum import snapshot as metadata_snapshot
-from tidelog.replica.directory import CLEAN_SHUTDOWN, LogDirectory, check_directories
+from tidelog.replica.directory import LogDirectory, check_directories
 from tidelog.replica.directory_assignments import DirectoryAssignments
 from tidelog.replica.fetch_sessions import FetchSessions
 from tidelog.replica.former_life import FormerLife
@@ -57,11 +57,8 @@ from tidelog.storage import Storage
 from tidelog.transactions.service import TOPIC as TRANSACTIONS_TOPIC
 from tidelog.wire.apis import api_name, response_class
 from tidelog.wire.message import Message
-from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-PLAINTEXT = 0
-"""The security protocol of every listener."""
 
 
 class Node:
@@ -77,13 +74,13 @@ class Node:
         self.cluster_id = check_directories(config.node_id, directories, config.metadata_directory)
         # A metadata.log.dir of its own holds the metadata log and no replicas.
         hosting = [one for one in directories if one.storage.root in config.log_dirs] or directories
-        self.former_life = FormerLife(hosting, boot_id)
+        self.life = Life(self, FormerLife(hosting, boot_id))
         self.broker_watch = BrokerWatch(self)
         self.cluster = Cluster(config, self.outbox, self._metadata_changed, self.broker_watch.look_for_unheard)
         self.replicas = Replicas(
-            config.node_id, config, hosting, self.outbox, self._directory_failed, self._is_isr_eligible
+            config.node_id, config, hosting, self.outbox, self.life.directory_failed, self._is_isr_eligible
         )
-        self.replicas.lost_nothing = self.former_life.lost_nothing
+        self.replicas.lost_nothing = self.life.former.lost_nothing
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.outbox.chance)
         self.parked_fetches: dict[int, dict[Any, None]] = {}
         """Fetches that wait for bytes, by connection."""
@@ -93,8 +90,6 @@ class Node:
         """Connections on which Metadata was asked for before."""
         self.waiting_for_leaders: dict[Any, None] = {}
         """Metadata requests that wait for the successor of a leader that is probably dead."""
-        self.incarnation_id = self.former_life.unanswered_incarnation_id or self.outbox.chance.uuid()
-        self.is_stopping = False
         self._build_cluster(config, directories)
         self.link = ControllerLink(
             self.outbox, self.cluster.handle_locally, self.cluster.active_controller, config.request_timeout_ms
@@ -115,11 +110,11 @@ class Node:
             config,
             self.outbox,
             self.link,
-            self._registration,
+            self.life.registration,
             lambda: self.cluster.image_offset,
             lambda: [one.directory_id for one in hosting if not one.online and one.meta is not None],
-            self._caught_up,
-            self._note_registered,
+            self.life.is_caught_up,
+            self.life.note_registered,
             self.broker.is_half_known,
         )
         self.isr_changes = IsrChanges(
@@ -160,7 +155,7 @@ class Node:
         self.transactions = make_transactions(self)
         self.broker.coordinators[TRANSACTIONS_TOPIC] = self.transactions.coordinator
         self._controller_listeners = config.controller_listener_set
-        self.outbox.at(now_ms, self._start)
+        self.outbox.at(now_ms, self.life.start)
 
     # --- the door ---
 
@@ -206,13 +201,13 @@ class Node:
                 case ConnectionClosed():
                     self._connection_closed(event)
                 case StopRequested():
-                    self._stop()
+                    self.life.stop()
             outbox.run_due_timers()
             return outbox.take_effects()
         except (StorageError, CorruptionError) as error:
             # Replicas take care of their own disks; what arrives here is the metadata log's, and without it this node
             # can neither vote nor know what it may serve.
-            self.former_life.forget()
+            self.life.former.forget()
             outbox.halt(1, f"the metadata log failed: {error}")
             return outbox.take_effects()
 
@@ -290,7 +285,7 @@ class Node:
         """A broker that takes what is meant for the controller: any can pass it on, so this one (KIP-590)."""
         return self.node_id if self.lifecycle.state is State.RUNNING else -1
 
-    # --- life ---
+    # --- its parts ---
 
     def _build_cluster(self, config: NodeConfig, directories: Sequence[LogDirectory]) -> None:
         metadata_directory = next(
@@ -321,93 +316,6 @@ class Node:
             )
             self.cluster.bootstrap_records = _read_bootstrap_records(storage)
 
-    def _start(self) -> None:
-        """The first step: from here on a crash must be seen as one, so the marks of a clean stop go first."""
-        for directory in self.replicas.directories:
-            if not directory.online:
-                self.replicas.tell_offline(directory, directory.offline_reason, partitions=0)
-        if self._is_lost:
-            self.outbox.halt(1, "none of the log directories can be read")
-            return
-        if self.config.is_broker:
-            self._note(lambda directory: self.former_life.note_registering(directory, self.incarnation_id))
-        self._note(LogDirectory.forget_clean_shutdown)
-        marked = [one for one in self.replicas.directories if one.online]
-        remaining = len(marked)
-
-        def forgotten(directory: LogDirectory, error: str | None) -> None:
-            nonlocal remaining
-            if error is not None:
-                failure = StorageError(directory.storage.root, CLEAN_SHUTDOWN, error)
-                self.replicas.storage_failed(directory.storage, failure)
-            remaining -= 1
-            if remaining == 0 and not self._is_lost:
-                self.cluster.start()
-                if self.config.is_broker:
-                    self.lifecycle.start()
-
-        for one in marked:
-            then = partial(forgotten, one)
-            self.outbox.flush(one.storage, then, files=self.former_life.files(one), directories=[""])
-
-    def _stop(self) -> None:
-        if self.is_stopping:
-            return
-        self.is_stopping = True
-        self.outbox.tell("stopping", node=self.node_id)
-        # Stopped before it could register, it has touched nothing, and what it could say of its former life holds.
-        epoch = self.lifecycle.broker_epoch if self.lifecycle.broker_epoch >= 0 else self.former_life.broker_epoch
-        self.lifecycle.stop(lambda: self.broker.stop(epoch, self._resign))
-
-    def _resign(self) -> None:
-        self.cluster.is_stopping = True
-
-        def resigned() -> None:
-            self.cluster.quorum.close()
-            self.outbox.halt(0, "stopped")
-
-        self.cluster.quorum.resign(resigned)
-
-    def _registration(self) -> BrokerRegistrationRequest:
-        config = self.broker.static_config
-        return BrokerRegistrationRequest(
-            broker_id=self.node_id,
-            cluster_id=self.cluster_id,
-            incarnation_id=self.incarnation_id,
-            listeners=[
-                Listener(name=one.name, host=one.host, port=one.port, security_protocol=PLAINTEXT)
-                for one in config.advertised_addresses
-            ],
-            features=[
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(self.supported_features.items())
-            ],
-            rack=config.broker_rack,
-            log_dirs=[one.directory_id for one in self.replicas.directories if one.online],
-            previous_broker_epoch=self.former_life.broker_epoch,
-        )
-
-    def _note_registered(self, broker_epoch: int) -> None:
-        logs_opened = self.replicas.is_loaded
-        self._note(lambda directory: self.former_life.note(directory, broker_epoch, logs_opened=logs_opened))
-
-    def _note(self, note: Callable[[LogDirectory], None]) -> None:
-        for directory in [one for one in self.replicas.directories if one.online]:
-            try:
-                note(directory)
-            except StorageError as error:
-                self.replicas.storage_failed(directory.storage, error)
-
-    def _caught_up(self, broker_epoch: int) -> bool:
-        """Whether the metadata has this broker's registration; opens the replicas the first time it does."""
-        if broker_epoch < 0 or self.cluster.image_offset < broker_epoch:
-            return False
-        if not self.replicas.is_loaded:
-            self.broker.load()
-            if not self.former_life.lost_nothing:
-                self._note_registered(broker_epoch)  # from here on whatever is missing would be
-        return True
-
     def _metadata_changed(self, delta: ImageDelta) -> None:
         self.group_topics.note(delta)
         if self.replicas.is_loaded and not self.replicas.is_stopping:
@@ -434,26 +342,6 @@ class Node:
         """Alive, not about to stop, and in the life it fetched with (KIP-903; -1 where it did not say)."""
         broker = self.cluster.image.brokers.get(broker_id)
         return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
-
-    @property
-    def _is_lost(self) -> bool:
-        """Whether the disks are gone without which this node can do nothing: that of the metadata, or all."""
-        metadata_directory = self.broker.static_config.metadata_directory
-        directories = self.replicas.directories
-        return not any(one.online for one in directories) or any(
-            not one.online and one.storage.root == metadata_directory for one in directories
-        )
-
-    def _directory_failed(self, directory: LogDirectory) -> None:
-        self.former_life.forget()
-        for replica in self.replicas.partitions.values():
-            if replica.directory_id == directory.directory_id:
-                self.broker.stop_fetching(replica)
-                self.broker.role_changed(replica)
-        if self._is_lost:
-            self.outbox.halt(1, f"log directory {directory.storage.root} failed: {directory.offline_reason}")
-        else:
-            self.lifecycle.directories_changed()
 
 
 def _read_bootstrap_records(storage: Storage) -> list[Message] | None:

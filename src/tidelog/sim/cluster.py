@@ -161,7 +161,7 @@ class SimulatedCluster:
     def is_running(self, node_id: int) -> bool:
         """Whether a node is up, not about to stop, and its broker unfenced, as it knows it itself."""
         process = self.world.hosts[node_id].process
-        if process is None or not process.alive or process.node.is_stopping:
+        if process is None or not process.alive or process.node.life.is_stopping:
             return False
         if node_id not in self.brokers:
             return process.node.cluster.quorum.leader_peer is not None

@@ -131,9 +131,9 @@ class LostBytesAreNotTrusted(Checker):
         self._registered: dict[int, bytes] = {}
 
     def metadata_changed(self, process: Process) -> None:
-        if process.node.incarnation_id not in self._boots:
+        if process.node.life.incarnation_id not in self._boots:
             disks: list[tuple[object, int]] = [(disk, disk.losses) for disk in process.host.disks]
-            self._boots[process.node.incarnation_id] = (process.host.boots, disks)
+            self._boots[process.node.life.incarnation_id] = (process.host.boots, disks)
         registrations = self.history.replay.registrations
         while self._looked_to < len(registrations):
             one = registrations[self._looked_to]
