@@ -139,6 +139,26 @@ def test_a_controller_that_knows_less_than_the_leader_is_asked_again() -> None:
     assert len(controller.asked) == 1
 
 
+def test_a_follower_that_was_started_again_does_not_join_by_what_it_had_before() -> None:
+    """Found with more faults than usual: the proposal was answered by nobody, its follower came back with an empty log,
+    and when the next controller was asked, the proposal named the epoch of that new life (KIP-903)."""
+    outbox, controller, partition = Outbox(1), Controller(), LedPartition()
+    own_epoch = 1
+    changes = IsrChanges(1, outbox, controller.ask, lambda _id: 1, lambda: own_epoch, lambda _partition: None)
+    partition.leadership.followers[3].fetched(9, 0, 9, broker_epoch=30, now_ms=0)
+    changes.propose(partition, (1, 2, 3), "3 has caught up")  # type: ignore[arg-type]
+    outbox.take_effects()
+    controller.asked.pop(0)[1](None, "connection lost")
+    partition.leadership.followers[3].fetched(0, 0, 9, broker_epoch=40, now_ms=0)
+    own_epoch = 2
+    outbox.now_ms += 1_000
+    outbox.run_due_timers()
+    outbox.take_effects()
+    ((request, _),) = controller.asked
+    members = request.topics[0].partitions[0].new_isr_with_epochs
+    assert [(one.broker_id, one.broker_epoch) for one in members] == [(1, 2), (2, 1), (3, 30)]
+
+
 def test_a_follower_that_is_never_wanted_keeps_no_other_out() -> None:
     """Its directory has failed, say. An idle follower comes in by this way alone, and the first was tried for ever."""
     node = OneNode(1, 1, replication_events_enable="false")

@@ -12,10 +12,11 @@ wanted -> in flight -> committed     the metadata says so, after all that it was
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.errors import ErrorCode
 from tidelog.outbox import Outbox
+from tidelog.replica.leadership import Leadership
 from tidelog.replica.partition import Partition
 from tidelog.wire.api_table import ApiKey
 from tidelog.wire.messages.alter_partition import (
@@ -30,6 +31,23 @@ VERSION = 3
 RETRY_MS = 50
 INELIGIBLE_MS = 200
 """How long a follower that the controller did not want is not proposed again."""
+
+
+class _Proposal(NamedTuple):
+    """An ISR that a leader wants, however often it has to be asked for."""
+
+    leadership: Leadership
+    partition_epoch: int
+    """Of the state that it was made for: in each there is one proposal at a time."""
+    lives: dict[int, int]
+    """Its members with their broker epochs: those in which they earned their places (KIP-903). Whoever was started
+    again since, perhaps with less, must not slip in with what is known of its next life."""
+    reason: str
+
+    def is_current(self, partition: Partition) -> bool:
+        """Whether the leader still wants this, and not nothing, or something that it has proposed since."""
+        now = partition.leadership
+        return now is self.leadership and now.partition_epoch == self.partition_epoch and now.proposed is not None
 
 
 class IsrChanges:
@@ -52,16 +70,17 @@ class IsrChanges:
         self._own_epoch = own_epoch
         self._settled = settled
         """Called when a proposal is settled: another follower may be waiting for its turn."""
-        self._wanted: dict[Partition, str] = {}
-        """With the reason of each."""
-        self._in_flight: dict[Partition, str] = {}
+        self._wanted: dict[Partition, _Proposal] = {}
+        self._in_flight: dict[Partition, _Proposal] = {}
         self._scheduled = False
 
     def propose(self, partition: Partition, isr: Sequence[int], reason: str) -> None:
         """Ask for this ISR; until the answer the leader counts on the larger set. The reason is for people."""
         assert partition.leadership is not None
-        partition.leadership.proposed = tuple(isr)
-        self._wanted[partition] = reason
+        leadership = partition.leadership
+        leadership.proposed = tuple(isr)
+        lives = {one: self._epoch_of(leadership, one) for one in isr}
+        self._wanted[partition] = _Proposal(leadership, leadership.partition_epoch, lives, reason)
         self._schedule()
 
     def _schedule(self) -> None:
@@ -73,24 +92,23 @@ class IsrChanges:
         self._scheduled = False
         wanted, self._wanted = self._wanted, {}
         topics: dict[bytes, AlterPartitionRequestTopicData] = {}
-        for partition, reason in wanted.items():
-            leadership = partition.leadership
-            if leadership is None or leadership.proposed is None:
+        for partition, proposal in wanted.items():
+            if not proposal.is_current(partition):
                 continue  # settled by newer metadata meanwhile
             topic = topics.setdefault(partition.topic_id, AlterPartitionRequestTopicData(topic_id=partition.topic_id))
             topic.partitions.append(
                 AlterPartitionRequestPartitionData(
                     partition_index=partition.index,
-                    leader_epoch=leadership.epoch,
+                    leader_epoch=proposal.leadership.epoch,
                     new_isr_with_epochs=[
-                        BrokerState(broker_id=one, broker_epoch=self._epoch_of(partition, one))
-                        for one in leadership.proposed
+                        BrokerState(broker_id=one, broker_epoch=self._own_epoch() if one == self._node_id else life)
+                        for one, life in proposal.lives.items()
                     ],
-                    partition_epoch=leadership.partition_epoch,
-                    reason=reason,
+                    partition_epoch=proposal.partition_epoch,
+                    reason=proposal.reason,
                 )
             )
-            self._in_flight[partition] = reason
+            self._in_flight[partition] = proposal
         if not topics:
             return
         request = AlterPartitionRequest(
@@ -98,12 +116,9 @@ class IsrChanges:
         )
         self._ask(ApiKey.ALTER_PARTITION, VERSION, request, self._answered)
 
-    def _epoch_of(self, partition: Partition, broker_id: int) -> int:
-        """The life of the broker that fetched (KIP-903): one that restarted meanwhile must not slip in."""
-        if broker_id == self._node_id:
-            return self._own_epoch()
-        assert partition.leadership is not None
-        follower = partition.leadership.followers.get(broker_id)
+    def _epoch_of(self, leadership: Leadership, broker_id: int) -> int:
+        """The life in which a broker fetched; as the metadata has it where it did not say."""
+        follower = leadership.followers.get(broker_id)
         if follower is None or follower.broker_epoch < 0:
             return self._broker_epoch(broker_id)
         return follower.broker_epoch
@@ -117,17 +132,15 @@ class IsrChanges:
         found = {
             (topic.topic_id, answer.partition_index): answer for topic in response.topics for answer in topic.partitions
         }
-        again: dict[Partition, str] = {}
-        for partition in asked:
-            leadership = partition.leadership
+        again: dict[Partition, _Proposal] = {}
+        for partition, proposal in asked.items():
+            leadership = proposal.leadership
             answer = found.get((partition.topic_id, partition.index))
-            if leadership is None or leadership.proposed is None:
-                continue
-            is_newer = answer is not None and answer.partition_epoch > leadership.partition_epoch
-            if partition in self._wanted and not is_newer:
-                continue  # newer metadata has settled what was asked, and something else is proposed since
+            if not proposal.is_current(partition):
+                continue  # newer metadata has settled what was asked, and something else may be proposed since
+            is_newer = answer is not None and answer.partition_epoch > proposal.partition_epoch
             if answer is None or answer.error_code == ErrorCode.NOT_CONTROLLER:
-                again[partition] = asked[partition]
+                again[partition] = proposal
             elif answer.error_code == ErrorCode.INELIGIBLE_REPLICA:
                 # The controller knows the state that this was made for, so no attempt was committed (KIP-841).
                 leadership.refused()
@@ -142,9 +155,9 @@ class IsrChanges:
         if self._wanted:
             self._schedule()
 
-    def _ask_again(self, partitions: dict[Partition, str]) -> None:
-        for partition, reason in partitions.items():
-            if partition.leadership is not None and partition.leadership.proposed is not None:
-                self._wanted.setdefault(partition, reason)
+    def _ask_again(self, proposals: dict[Partition, _Proposal]) -> None:
+        for partition, proposal in proposals.items():
+            if proposal.is_current(partition):
+                self._wanted[partition] = proposal
         if self._wanted:
             self._schedule()
