@@ -7,11 +7,13 @@ from contextlib import nullcontext
 import pytest
 
 from tidelog.controller.entities import RECOVERING, Partition
+from tidelog.effects import Tell
 from tidelog.sim import mutants, swarm
 from tidelog.sim.budget import Budget
 from tidelog.sim.checkers import History, Violation
 from tidelog.sim.checkers.decisions import DecisionsFollowTheRules
 from tidelog.sim.checkers.replay import Change
+from tidelog.sim.checkers.story import EventsTellWhatHappened
 from tidelog.sim.cluster import SimulatedCluster
 from tidelog.sim.mutants.base import Hunt
 from tidelog.sim.mutants.workloads import fast_leader_changes
@@ -82,3 +84,25 @@ def test_the_last_known_leader_may_lead_when_the_only_eligible_one_came_back_wit
     checker = DecisionsFollowTheRules(history)
     with nullcontext() if is_right else pytest.raises(Violation, match="neither in sync nor eligible"):
         checker.metadata_changed(cluster.process(1))
+
+
+def test_what_a_controller_told_and_died_may_be_of_a_topic_that_was_made_again() -> None:
+    """Seed 600791 of a hunt: its partition had had that epoch before, in another state, under another topic's id."""
+    cluster = SimulatedCluster(1, settings={}, brokers=(1, 2), controllers=(11,))
+    cluster.start_all()
+    history = History(cluster, fast_leader_changes(300_000))
+    directories = (bytes(16), bytes(16))
+    made = Partition((1, 2), directories, (1, 2), 1, 0, 0)
+    first, second = Partition((1, 2), directories, (1,), 1, 0, 1), Partition((1, 2), directories, (2,), 2, 0, 1)
+    history.replay.changes.append(Change(0, 1, "t0", 0, made, first, 1, frozenset(), False))
+    checker = EventsTellWhatHappened(history)
+    checker.told()
+    fields = {"topic": "t0", "partition": 0, "partition_epoch": 1, "leader": 2, "leader_epoch": 0, "isr": [2]}
+    cluster.world.told.append((0, 11, Tell("isr-changed", fields)))
+    cluster.world.kill(11)
+    checker.told()
+    with pytest.raises(Violation, match="not what was committed"):
+        checker._read_on(is_end=True)
+    checker._early.append((11, "isr-changed", fields))
+    history.replay.changes.append(Change(9, 1, "t0", 0, made, second, 1, frozenset(), False))
+    checker._read_on(is_end=True)

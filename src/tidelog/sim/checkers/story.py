@@ -51,11 +51,10 @@ class EventsTellWhatHappened(Checker):
     def _look(self, node_id: int, kind: str, fields: Mapping[str, Any], *, may_be_early: bool) -> None:
         key = (fields["topic"], fields["partition"], fields["partition_epoch"])
         said = (fields["leader"], fields["leader_epoch"], sorted(fields["isr"]))
-        known = self._changes.get(key)
-        if known is None and may_be_early:
+        happened = [change for change in self._changes.get(key, ()) if _state(change) == said]
+        if not happened and may_be_early:
             self._early.append((node_id, kind, fields))
             return
-        happened = [change for change in known or () if _state(change) == said]
         if not happened:
             raise self.violated(f"node {node_id} told {kind} {dict(fields)}, which is not what was committed")
         if kind == LEADER_KINDS[0] and all(change.is_unclean != fields["unclean"] for change in happened):
