@@ -16,6 +16,7 @@ from tests.cluster.support import cluster_of
 from tests.cluster.test_verify import verify
 from tests.transactions import exactly_once
 from tidelog.ledger import Entry
+from tidelog.verify.cluster import free_base_port
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,19 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def verifying(directory: Path) -> Iterator[Future[tuple[int, dict[str, Any], str]]]:
     """The minute of verify, which has begun: its exit code, its report and what it said besides."""
-    options = ("--producers", "4", "--consumers", "4", "--minutes", "1", "--chaos", "kill,pause")
+    # Drawn here, where the other cluster's ports are drawn too.
+    options = (
+        "--port",
+        str(free_base_port(3)),
+        "--producers",
+        "4",
+        "--consumers",
+        "4",
+        "--minutes",
+        "1",
+        "--chaos",
+        "kill,pause",
+    )
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(verify, directory, *options, "--every", "5", "--session-timeout", "2", timeout_s=900)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.support import WAIT_S, cluster_in_racks, create_topic, wait_in_sync
+from tests.cluster.support import WAIT_S, cluster_in_racks, create_topic, wait_in_step, wait_in_sync
 from tests.spark.reading import batch_reader, rows
 from tidelog.client.backoff import Deadline
 from tidelog.client.connection import Connection, address_text
@@ -35,6 +35,7 @@ def test_a_task_reads_from_the_replica_in_its_rack(cluster: LocalCluster, monkey
     for number in range(RECORDS):
         producer.produce("near", b"%d" % number, partition=0)
     assert producer.flush(WAIT_S) == 0
+    wait_in_step(cluster, "near", 1)  # followers hear of the watermark half a second later
     asked: list[int] = []
     connect = FetchSession.connect
 

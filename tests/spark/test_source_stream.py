@@ -98,6 +98,7 @@ def test_partitions_and_topics_that_appear_later_are_read_from_their_first_recor
     assert read(reader, start, end) == {0: [0, 1, 2]}
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
     admin.create_partitions([NewPartitions(topic, 2)])[topic].result(60)
+    wait_until(lambda: len(admin.list_topics(topic, timeout=60).topics[topic].partitions) == 2, 60, "it has grown")
     produce(node, topic, 4, partition=1)
     other = make_topic()
     produce(node, other, 2)

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.clients.conftest import TopicMaker
 from tests.spark.reading import batch_reader, rows, stream_reader
 from tests.support.nodes import Node
+from tests.support.processes import wait_until
 from tidelog.spark.segments import SegmentsReader
 from tidelog.spark.source_schema import segments_schema
 from tidelog.spark.source_stream import offsets_of
@@ -40,11 +41,17 @@ def written(node: Node, make_topic: TopicMaker) -> str:
                 writer.abort_transaction(WAIT_S)
             else:
                 writer.commit_transaction(WAIT_S)
+    places: list[int | None] = []
     writers[0].begin_transaction()
-    writers[0].produce(topic, b"open", partition=0)
+    writers[0].produce(topic, b"open", partition=0, on_delivery=lambda _, message: places.append(message.offset()))
     writers[0].flush(WAIT_S)
     plain.produce(topic, b"behind the open one", partition=0)
     plain.flush(WAIT_S)
+    # Apache Kafka answers an abort before its marker is written.
+    asker = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "judge", "isolation.level": "read_committed"})
+    where = TopicPartition(topic, 0)
+    wait_until(lambda: asker.get_watermark_offsets(where, WAIT_S)[1] == places[0], WAIT_S, "only one is open")
+    asker.close()
     return topic
 
 

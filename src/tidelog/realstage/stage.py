@@ -30,6 +30,7 @@ from tidelog.wire.api_table import ApiKey
 
 START_S = 60.0
 PATIENCE_MS = 60_000
+HEARD_MS = 2_000
 LOOK_EVERY_S = 0.02
 ADMIN_TIMEOUT_MS = 30_000
 
@@ -191,7 +192,13 @@ class RealStage:
                 alter_configs(client, ResourceType.TOPIC, topic, changes)
         except KafkaError as error:
             return error.code.name
+        # The controller has it; brokers hear of it a moment later, but for one that is cut off.
+        known = max(self._metadata_offsets(), default=-1)
+        self.wait_until(lambda: all(one >= known for one in self._metadata_offsets()), HEARD_MS)
         return ""
+
+    def _metadata_offsets(self) -> list[int]:
+        return [int(image["metadata_offset"]) for image in self._nodes.images("").values()]
 
     def elect(self, kind: str, topic: str, partitions: Sequence[int]) -> str:
         with self._client() as client:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Any, Self
@@ -30,6 +31,8 @@ _LOWEST_PORT, _HIGHEST_PORT = 20_000, 22_700
 """With their controllers' ports, which are ten thousand higher, below the range that systems draw the ports of outgoing
 connections from: while a node is down, a connection could take its port, and the node would not come back."""
 _PORTS_OF_A_PROCESS = 300
+_drawn: deque[int] = deque(maxlen=30)
+"""By this process, last: who is to listen there may not do so yet."""
 
 
 class LocalCluster:
@@ -314,7 +317,9 @@ def free_base_port(count: int) -> int:
     part = os.getpid() * _PORTS_OF_A_PROCESS
     for _ in range(1_000):
         base = _LOWEST_PORT + (part + chance.randrange(_PORTS_OF_A_PROCESS)) % (_HIGHEST_PORT - _LOWEST_PORT)
-        if all(_is_free(base + step) for step in range(count)):
+        ports = range(base, base + count)
+        if all(port not in _drawn and _is_free(port) for port in ports):
+            _drawn.extend(ports)
             return base
     raise TidelogError(f"no {count} free ports in a row on {HOST}")
 
