@@ -53,7 +53,7 @@ class Life:
                 failure = StorageError(directory.storage.root, CLEAN_SHUTDOWN, error)
                 replicas.storage_failed(directory.storage, failure)
             remaining -= 1
-            if remaining == 0 and not self._is_lost:
+            if remaining == 0 and not self._is_lost and not self.is_stopping:
                 node.cluster.start()
                 if node.config.is_broker:
                     node.lifecycle.start()

@@ -45,6 +45,7 @@ class Quorum:
         settings: QuorumSettings | None = None,
     ) -> None:
         """Open the log; nothing is said or done before `start`. `storage` is the metadata directory."""
+        self._has_started = False
         self._core = Core(outbox, storage, listener, identity, settings or QuorumSettings())
         self._leadership = Leadership(self._core)
         self._elections = Elections(self._core, self._leadership.lead)
@@ -70,6 +71,7 @@ class Quorum:
     def start(self) -> None:
         """Begin: tell the listener the newest snapshot, then follow, wait for an election, or, alone, lead."""
         core = self._core
+        self._has_started = True
         if core.log.lost_records:
             alone = core.voters.is_only_voter(core.identity.key)
             core.outbox.tell(
@@ -88,7 +90,13 @@ class Quorum:
         self._snapshots.start()
 
     def handle(self, request: Request) -> None:
-        """Answer a request of `requests.QUORUM_APIS`; a Fetch has to be one of the metadata log."""
+        """Answer a request of `requests.QUORUM_APIS`; a Fetch has to be one of the metadata log.
+
+        One that comes before `start` finds nobody here: whoever took a role by it would have it taken away by the first.
+        """
+        if not self._has_started:
+            self._core.outbox.close(request.connection_id, "this replica of the quorum has not started yet")
+            return
         self._handlers[request.api_key](request)
 
     def resign(self, then: Callable[[], None]) -> None:
