@@ -108,3 +108,19 @@ def test_an_event_cannot_be_written() -> None:
     with suppress(NoAnswer):  # where the metadata are on that disk, too, the node ends itself
         node.produce({index: node.batch(b"a") for index in node.held_by(node.second)})
     assert node.world.run_until(lambda: not directory.online, 30_000)
+
+
+def test_a_replica_that_goes_while_its_flush_waits_for_the_disk_is_no_fault_of_the_disk() -> None:
+    """Its folder has another name by then. A topic that was deleted right after a start took the directory with it."""
+    node = TwoDirectories()
+    index, _ = first_in_second(node)
+    core = node.process(1).node
+    partition = core.replicas.partitions[TOPIC, index]
+
+    def flush_and_remove() -> None:
+        core.replicas.flush(partition)
+        core.broker._remove(partition)
+
+    core.outbox.at(core.outbox.now_ms, flush_and_remove)
+    node.world.run_for(3_000)
+    assert all(directory.online for directory in core.replicas.directories)

@@ -13,11 +13,8 @@ def two(*, is_clean: bool) -> SimulatedCluster:
     cluster.start_all()
     world = cluster.world
     for node_id in (1, 2):
-        if is_clean:
-            world.stop(node_id)
-            assert world.run_until(lambda process=cluster.process(node_id): not process.alive)  # type: ignore[misc]
-        else:
-            world.kill(node_id)
+        (world.stop if is_clean else world.kill)(node_id)
+    assert world.run_until(lambda: not any(cluster.process(node_id).alive for node_id in (1, 2)))
     return cluster
 
 

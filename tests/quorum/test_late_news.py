@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from tests.quorum.machines import Node, record
+from typing import Any
+
+import pytest
+
+from tests.quorum.machines import CLUSTER, Node, directory_id, record
 from tests.quorum.script import Script
 from tests.quorum.world import World
-from tidelog.effects import Reply
-from tidelog.quorum import DIRECTORY, RoleName, SnapshotId
-from tidelog.wire.messages.fetch import FetchResponse
+from tidelog.effects import Effect, Flush, Reply
+from tidelog.outbox import Chance
+from tidelog.quorum import DIRECTORY, TOPIC, RoleName, SnapshotId
+from tidelog.sim.disk import SimulatedFlush
+from tidelog.wire.api_table import ApiKey
+from tidelog.wire.messages import vote
+from tidelog.wire.messages.fetch import FetchRequest, FetchResponse
 
 
 def test_who_does_not_know_yet_that_it_votes_does_not_stand_by_a_leader_it_hears_no_more() -> None:
@@ -135,3 +143,79 @@ def test_who_learns_from_a_snapshot_that_it_votes_no_more_looks_for_a_leader() -
     script.play("start 1")
     assert world.run(10_000, until=lambda: world.leader() is not None)
     assert world.run(10_000, until=lambda: removed.quorum.role is RoleName.FOLLOWER)
+
+
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_a_follower_fetches_nothing_before_its_epoch_is_on_the_medium(seed: int) -> None:
+    """What it had of that epoch was counted and committed; after a power loss it took it for damage, for it knew only
+    of an epoch long before, and voted for one that had nothing of it."""
+    script = Script()
+    for command in ("voters 1 2 3", "start 1 2 3", "campaign 3", "run 100"):
+        script.play(command)
+    world, slow = script.world, script.world.nodes[1]
+    queue: list[tuple[Flush, SimulatedFlush]] = []
+    carry_out = slow._carry_out
+
+    def hold_flushes(effect: Effect) -> None:
+        if isinstance(effect, Flush):
+            queue.append((effect, slow.disk.start_flush(effect)))
+        else:
+            carry_out(effect)
+
+    def finish_flush() -> None:
+        effect, flush = queue.pop(0)
+        error = flush.finish()
+        slow.step(lambda: slow.outbox.resume(effect.token, error))
+        world.run(5)
+
+    slow._carry_out = hold_flushes  # type: ignore[method-assign]
+    for command in ("append 3 a=1", "run 5", "silence 1-2 1-3", "campaign 2", "run 20", "campaign 3", "run 20"):
+        script.play(command)
+    script.play("campaign 2")
+    script.play("run 20")
+    world.heal()
+    asked = vote.VoteRequestPartitionData(
+        replica_epoch=2, replica_id=2, replica_directory_id=directory_id(2), last_offset_epoch=1, last_offset=4
+    )
+    topic = vote.VoteRequestTopicData(topic_name=TOPIC, partitions=[asked])
+    world.request(1, ApiKey.VOTE, 2, vote.VoteRequest(cluster_id=CLUSTER, voter_id=1, topics=[topic]))  # late
+    world.run(2)
+    assert world.run(1_100, until=lambda: slow.quorum.epoch == 4)
+    world.cut_link(2, 3, silently=True)
+    script.play("append 2 r=1")
+    leader = world.nodes[2]
+    while leader.quorum.high_watermark < leader.quorum.log_end_offset:
+        finish_flush()
+    slow.stop()
+    slow.disk.power_loss(Chance(seed))
+    world._fail_connections(lambda one, other: slow in (one, other))
+    slow._carry_out = carry_out  # type: ignore[method-assign]
+    world.kill(2)
+    world.heal()
+    slow.start()
+    assert world.run(20_000, until=lambda: world.leader() is not None)
+    elected = world.leader()
+    assert elected is not None
+    assert world.run(5_000, until=lambda: elected.listener.state == {"a": "1", "r": "1"})
+
+
+def test_who_looks_for_a_leader_says_nothing_of_its_log() -> None:
+    """Whoever it asks may lead, and would count on what may not be flushed there yet."""
+    world = World(1, [1, 2, 3])
+    world.add_machine(4)
+    world.start()
+    asked: list[FetchRequest] = []
+    observer = world.nodes[4]
+    send = observer.outbox.send
+
+    def noting(peer: Any, channel: str, key: int, version: int, body: Any, timeout_ms: int, then: Any) -> None:
+        if isinstance(body, FetchRequest) and body.max_wait_ms == 0:
+            asked.append(body)
+        send(peer, channel, key, version, body, timeout_ms, then)
+
+    observer.outbox.send = noting  # type: ignore[method-assign, assignment]
+    assert world.run(10_000, until=lambda: observer.quorum.leader_id is not None)
+    assert asked
+    for request in asked:
+        assert request.replica_state is not None
+        assert request.replica_state.replica_id == request.replica_id == -1

@@ -197,6 +197,17 @@ def test_a_disk_that_fails_while_an_answer_is_taken_ends_the_copying_of_it() -> 
     assert [one.partition for topic in request.topics for one in topic.partitions] == [well]
 
 
+def two_fetches(stream: Stream) -> list[tuple[int, Any, Callable[[Any, str | None], None]]]:
+    """Of an open session, to which a partition was added while the first of them was under way."""
+    stream.answer(high_watermark=3, log_start_offset=0)
+    other = stream.node.process(1).node.replicas.partitions[TOPIC, 1]
+    other.become_follower(LEADER, EPOCH)
+    stream.fetcher.add(other)
+    stream.end_step()
+    assert len(stream.asked) == 2
+    return stream.asked
+
+
 @pytest.mark.parametrize("is_told_where", [True, False])
 def test_what_is_said_of_where_a_log_was_cuts_nothing(is_told_where: bool) -> None:
     """Seed 229347: two fetches were under way. The first brought a record, and the next told the leader so, which
@@ -204,11 +215,8 @@ def test_what_is_said_of_where_a_log_was_cuts_nothing(is_told_where: bool) -> No
     all before that record and could not say any more whether the logs agree there."""
     node = OneNode(1, 2, replication_events_enable="false")
     stream = Stream(node)
-    partition, other = stream.partition, node.process(1).node.replicas.partitions[TOPIC, 1]
-    other.become_follower(LEADER, EPOCH)
-    stream.fetcher.add(other)
-    stream.end_step()
-    first, second = stream.asked
+    partition = stream.partition
+    first, second = two_fetches(stream)
     batch = build_batch([Record(3, node.world.now_ms, None, b"3")], partition_leader_epoch=EPOCH)
     stream.asked = [first]
     stream.answer(records=memoryview(batch), high_watermark=3, log_start_offset=0)
@@ -230,3 +238,58 @@ def test_what_is_said_of_where_a_log_was_cuts_nothing(is_told_where: bool) -> No
         assert (partition.log.log_start_offset, partition.log.log_end_offset) == (3, 3)
     else:
         assert len(stream.take_questions()) == 2
+
+
+def test_records_for_where_a_log_was_are_not_taken_by_one_that_is_empty_now() -> None:
+    """An empty copy takes a batch whole that begins before it. This one had come further by the first of two answers,
+    had told its leader so, and had then deleted all that was too old: the second answer left it with less than counted.
+    """
+    node = OneNode(1, 2, {"retention.ms": "1000"}, replication_events_enable="false")
+    stream = Stream(node)
+    first, second = two_fetches(stream)
+    long_ago_ms = node.world.now_ms - 100_000
+    three, four = (
+        build_batch([Record(number, long_ago_ms, None, b"old")], partition_leader_epoch=EPOCH) for number in (3, 4)
+    )
+    stream.asked = [first]
+    stream.answer(records=memoryview(three + four), high_watermark=5, log_start_offset=0)
+    log = stream.partition.log
+    log.raise_log_start(5)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 5)
+    stream.asked = [second]
+    stream.answer(records=memoryview(three), high_watermark=5, log_start_offset=0)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 5)
+
+
+def test_a_stream_of_which_everything_is_set_aside_asks_for_nothing() -> None:
+    """A fetch of nothing is answered at once: it asked as fast as it could while a throttle held its copy back."""
+    stream = Stream()
+    stream.answer(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
+    assert stream.asked == []
+    stream.pass_time(FIRST_DELAY_MS)
+    ((_, request, _),) = stream.asked
+    assert [one.partitions[0].fetch_offset for one in request.topics] == [3]
+
+
+def test_nothing_is_added_to_a_session_that_is_not_open() -> None:
+    """The second fetch named a session that nobody had given out yet, and was refused, and all began anew."""
+    stream = Stream(OneNode(1, 2, replication_events_enable="false"))
+    other = stream.node.process(1).node.replicas.partitions[TOPIC, 1]
+    other.become_follower(LEADER, EPOCH)
+    stream.fetcher.add(other)
+    stream.end_step()
+    assert len(stream.asked) == 1
+    stream.answer(high_watermark=3, log_start_offset=0)
+    ((_, request, _),) = stream.asked
+    assert (request.session_id, request.session_epoch) == (5, 1)
+    assert [one.partition for topic in request.topics for one in topic.partitions] == [1]
+
+
+def test_a_leader_that_has_no_room_for_a_session_is_told_everything_each_time() -> None:
+    """Every second fetch was refused: it counted on in a session that there was not."""
+    stream = Stream()
+    stream.asked.pop()[2](FetchResponse(session_id=0), None)
+    stream.end_step()
+    ((_, request, _),) = stream.asked
+    assert (request.session_id, request.session_epoch) == (0, 0)
+    assert [one.partitions[0].fetch_offset for one in request.topics] == [3]

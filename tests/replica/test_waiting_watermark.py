@@ -89,6 +89,31 @@ def test_what_a_flush_has_in_hand_is_no_more_than_there_is() -> None:
     assert (led.partition.high_watermark, led.partition.log.log_end_offset) == (1, 1)
 
 
+def test_what_is_written_after_a_cut_waits_for_a_flush_of_its_own() -> None:
+    """With flush.messages: the flush under way was of what was cut, and the new record was acknowledged before it was
+    on the medium."""
+    node = OneNode(1, 1, {"flush.messages": "1"}, replication_events_enable="false")
+    for number in range(3):
+        assert node.produce({0: node.batch(b"%d" % number)})[0].error_code == 0
+    core = node.process(1).node
+    partition = core.replicas.partitions[TOPIC, 0]
+    partition.become_leader(9, 9, [1, 2], [1])
+
+    def write() -> None:
+        batch = memoryview(bytearray(node.batch(b"x")))
+        partition.append(batch, core.outbox.now_ms)
+        core.replicas.appended(partition, len(batch))
+
+    write()
+    assert partition.unflushed_from == 3
+    partition.become_follower(2, 10)
+    partition.log.truncate_to(1)
+    partition.high_watermark = 1
+    partition.become_leader(11, 11, [1, 2], [1])
+    write()
+    assert (partition.log.log_end_offset, partition.high_watermark) == (2, 1)
+
+
 def test_a_leader_that_hears_at_once_that_fewer_are_asked_for_and_that_another_leads_commits_nothing() -> None:
     """As from a snapshot, after it stood still: the other may lead without the record that waits."""
     led = Led()
@@ -112,3 +137,12 @@ def test_a_leader_that_hears_at_once_that_fewer_are_asked_for_and_that_another_l
     led.core.broker.apply(delta)
     assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert led.partition.high_watermark == 0
+
+
+def test_nobody_is_proposed_by_a_leader_whose_disk_failed_under_what_the_watermark_released() -> None:
+    """A coordinator writes on when it hears that something is committed; the whole node ended, for one directory."""
+    led = Led()
+    led.joins_soon()
+    led.partition.when_committed(1, lambda _code: led.partition.go_offline())
+    session = FetchSession(3, is_follower=True, now_ms=led.core.outbox.now_ms)
+    assert led.partition.follower_fetched(FOLLOWER, 7, session, 1, 0) is None

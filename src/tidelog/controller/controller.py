@@ -125,6 +125,11 @@ class Controller:
         """Whether this is the controller of the cluster."""
         return self.image is not None
 
+    def is_life_of(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a broker is registered with this epoch, as far as this controller, if it is active, has decided."""
+        broker = None if self.image is None else self.image.brokers.get(broker_id)
+        return broker is not None and broker.epoch == broker_epoch
+
     # --- the quorum's side ---
 
     def activate(self, image: MetadataImage, epoch: int, bootstrap_records: Iterable[Record] | None = None) -> None:

@@ -121,7 +121,7 @@ class Node:
             config.node_id,
             self.outbox,
             self.link.ask,
-            self._epoch_of_broker,
+            self.epoch_of_broker,
             lambda: self.lifecycle.broker_epoch,
             self.replicas.grow_isr,
         )
@@ -334,7 +334,8 @@ class Node:
         leader = topic.partitions[0].leader
         return leader, self.broker.address_of(leader)
 
-    def _epoch_of_broker(self, broker_id: int) -> int:
+    def epoch_of_broker(self, broker_id: int) -> int:
+        """The life that a broker is in, as far as the metadata here has it; -1 for one that is not registered."""
         broker = self.cluster.image.brokers.get(broker_id)
         return -1 if broker is None else broker.epoch
 

@@ -91,6 +91,8 @@ class Following:
         core = self._core
         if core.role is not role or role.fetching or self._downloads.is_installing:
             return
+        if not core.is_durable:
+            return  # a start would take records of an epoch that it does not know for damage; `_entered` goes on
         if core.log.flushed_offset < core.log.end_offset:
             core.log.schedule_flush()  # `_flushed` goes on
             return
@@ -256,6 +258,9 @@ class Following:
 
         request = self._request()
         request.max_wait_ms = 0
+        # Whoever is asked may lead, and must not count on a log that may not be flushed.
+        request.replica_id = -1
+        request.replica_state = ReplicaState(replica_id=-1, replica_epoch=-1)
         place = places[core.outbox.chance.below(len(places))]
         core.send(role, place, FETCH_CHANNEL, ApiKey.FETCH, FETCH_VERSION, request, answered)
 

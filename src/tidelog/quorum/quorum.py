@@ -92,7 +92,7 @@ class Quorum:
     def handle(self, request: Request) -> None:
         """Answer a request of `requests.QUORUM_APIS`; a Fetch has to be one of the metadata log.
 
-        One that comes before `start` finds nobody here: whoever took a role by it would have it taken away by the first.
+        One that comes before `start` finds nobody here: a role that was taken by it would be lost to the first one.
         """
         if not self._has_started:
             self._core.outbox.close(request.connection_id, "this replica of the quorum has not started yet")

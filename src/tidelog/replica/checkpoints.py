@@ -22,7 +22,7 @@ def write_all(replicas: Replicas) -> None:
 
 def write_high_watermarks(replicas: Replicas) -> None:
     """Write `replication-offset-checkpoint`."""
-    _write(replicas, HIGH_WATERMARKS, lambda partition: partition.high_watermark)
+    _write(replicas, HIGH_WATERMARKS, lambda partition: partition.kept_high_watermark)
 
 
 def write_recovery_points(replicas: Replicas) -> None:

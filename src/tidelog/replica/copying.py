@@ -160,7 +160,14 @@ def _recovery_point_lowered(replicas: Replicas, partition: Partition, then: Call
         directory.log_starts.pop(key, None)
         written[LOG_STARTS] = replicas.offsets_in(directory, LOG_STARTS, checkpoints.log_start_of)
     files, directories = partition.log.files_of_cut()
-    _flush(replicas, directory, written, then, files, directories)
+    cut_at = partition.log.log_end_offset
+    partition.unflushed_cuts.append(cut_at)  # another may lead meanwhile, whom nobody keeps from going on
+
+    def durable() -> None:
+        partition.unflushed_cuts.remove(cut_at)
+        then()
+
+    _flush(replicas, directory, written, durable, files, directories)
 
 
 def _flush(

@@ -79,7 +79,10 @@ class FetchEntry:
 class FetchSession:
     """The partitions of one reader; `dirty` holds, in the order they are to be served, those worth a look."""
 
-    __slots__ = ("by_partition", "dirty", "entries", "epoch", "is_follower", "last_used_ms", "parked", "session_id")
+    __slots__ = (
+        *("by_partition", "dirty", "entries", "epoch", "is_follower", "last_used_ms", "parked", "session_id"),
+        "to_note",
+    )
 
     def __init__(self, session_id: int, is_follower: bool, now_ms: int) -> None:
         self.session_id = session_id
@@ -95,6 +98,15 @@ class FetchSession:
         """Invariant: an entry outside it has no records to send and told its reader the present watermark or a
         newer one than the reader needs at once."""
         self.parked: ParkedFetch | None = None
+        self.to_note: dict[FetchEntry, None] = {}
+        """Of a follower: partitions of which another of its sessions told something since this one did. That may have
+        been a fetch it had given up, come late by a connection that was gone: the next one says again what is so."""
+
+    def taken_over(self, partition: Partition) -> None:
+        """Another session of the same follower told where its replica ends."""
+        entry = self.by_partition.get(partition)
+        if entry is not None:
+            self.to_note[entry] = None
 
     def partition_changed(self, partition: Partition, new_bytes: int) -> None:
         """A watched partition has news."""
@@ -139,6 +151,7 @@ class FetchSession:
                 entry = self.entries.pop((key, index), None)
                 if entry is not None:
                     self.dirty.pop(entry, None)
+                    self.to_note.pop(entry, None)
                     self._unwatch(entry)
 
     def watch(self, entry: FetchEntry, partition: Partition | None) -> None:
@@ -163,6 +176,7 @@ class FetchSession:
             self._unwatch(entry)
         self.entries.clear()
         self.dirty.clear()
+        self.to_note.clear()
 
 
 class FetchSessions:

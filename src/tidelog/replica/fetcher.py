@@ -94,6 +94,8 @@ class Fetcher:
         """Copies whose position the session does not know yet."""
         self._forgotten: dict[tuple[bytes, int], None] = {}
         """Left the stream, but the session still has them."""
+        self._aside: set[tuple[bytes, int]] = set()
+        """Copies that are delayed."""
         self._session_id = 0
         self._session_epoch = 0
         self._said_broker_epoch = broker_epoch()
@@ -115,6 +117,7 @@ class Fetcher:
         """Follow a partition from where its log ends."""
         key = (partition.topic_id, partition.index)
         self._copies[key] = _Copy(partition)
+        self._aside.discard(key)
         self._forgotten.pop(key, None)
         self._changed[key] = None
         self._schedule()
@@ -126,6 +129,7 @@ class Fetcher:
         if copy is None or copy.partition is not partition:
             return
         del self._copies[key]
+        self._aside.discard(key)
         self._changed.pop(key, None)
         if copy.told is not None:
             self._forgotten[key] = None
@@ -141,8 +145,10 @@ class Fetcher:
         self._scheduled = False
         if self._paused or not self._copies or self._under_way >= MAX_UNDER_WAY:
             return
-        if self._under_way and not self._changed:
-            return
+        if self._under_way and (not self._changed or self._session_id == 0):
+            return  # what is added to a session needs one that is open
+        if not self._changed and len(self._aside) == len(self._copies):
+            return  # a fetch of nothing would be answered at once, and the next as well
         address = self._address(self._leader_id)
         if address is None:
             self._pause()
@@ -228,11 +234,10 @@ class Fetcher:
                 self._schedule()
             return
         self._failures = 0
-        if response.session_id != self._session_id:
-            self._session_id = response.session_id
-            if self._session_id == 0:  # the leader has no room for a session: everything is named every time
-                self._session_epoch = 0
-                self._changed.update(dict.fromkeys(key for key, copy in self._copies.items() if not copy.delayed))
+        self._session_id = response.session_id
+        if self._session_id == 0:  # the leader has no room for a session: everything is named every time
+            self._session_epoch = 0
+            self._changed.update(dict.fromkeys(key for key, copy in self._copies.items() if not copy.delayed))
         for topic in response.responses:
             for data in topic.partitions:
                 copy = self._copies.get((topic.topic_id, data.partition_index))
@@ -310,7 +315,8 @@ class Fetcher:
                 if partition in self._replicas.copied_anew:
                     self._replicas.on_copied(partition)
                 records = data.records
-                asked_offset = -1 if copy.told is None else copy.told[0]
+                # What answers an earlier fetch begins before where we are, and may even end before our log starts.
+                asked_offset = copy.told[0] if copy.told is not None and copy.told_since <= number else -1
                 if records is not None and len(records) and asked_offset == partition.log.log_end_offset:
                     copying.append_from_leader(self._replicas, partition, records)
                     if self._replicas.throttles.follows_throttled(partition):
@@ -354,6 +360,8 @@ class Fetcher:
     def _set_aside(self, copy: _Copy) -> None:
         key = (copy.partition.topic_id, copy.partition.index)
         copy.delayed = True
+        if self._copies.get(key) is copy:
+            self._aside.add(key)
         self._changed.pop(key, None)
         if copy.told is not None:
             copy.told = None
@@ -363,6 +371,7 @@ class Fetcher:
         key = (copy.partition.topic_id, copy.partition.index)
         if self._copies.get(key) is copy and copy.delayed:
             copy.delayed = False
+            self._aside.discard(key)
             self._forgotten.pop(key, None)
             self._changed[key] = None
             self._schedule()

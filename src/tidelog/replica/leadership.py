@@ -10,7 +10,10 @@ proposes (AlterPartition, KIP-497) and meanwhile counts on the larger of the two
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tidelog.replica.partition import Partition
 
 NEVER_MS = -(2**62)
 """Before any time: a follower that was never seen."""
@@ -21,6 +24,9 @@ class FetchStream(Protocol):
 
     last_used_ms: int
     """When its last fetch came."""
+
+    def taken_over(self, partition: Partition) -> None:
+        """A fetch of another stream told where the follower's replica of a partition ends."""
 
 
 class FollowerProgress:

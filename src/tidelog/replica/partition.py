@@ -77,6 +77,7 @@ class Partition:
         "role",
         "topic",
         "topic_id",
+        "unflushed_cuts",
         "unflushed_from",
         "watchers",
     )
@@ -110,6 +111,8 @@ class Partition:
         A checkpoint ahead of the log is not trusted."""
         self.unflushed_from: int | None = None
         """First offset that a flush setting says must be on disk before it counts, while that flush is under way."""
+        self.unflushed_cuts: list[int] = []
+        """Where the log was cut, until that is on the medium: a power loss may bring back what was there."""
         self.watchers: dict[Watcher, None] = {}
         """Consumers: they see what is committed."""
         self.end_watchers: dict[Watcher, None] = {}
@@ -225,9 +228,8 @@ class Partition:
         """Append a producer's batches as leader. The caller asks `flush_is_due` next and advances the watermark."""
         end_offset = self.log.log_end_offset
         appended = self.log.append_as_leader(data, self.leader_epoch, now_ms)
-        if self.leadership is not None and not appended.duplicate:
-            for follower in self.leadership.followers.values():
-                follower.leader_appended(end_offset)
+        if not appended.duplicate:
+            self._credit_followers(end_offset)
         return appended
 
     def append_marker(self, data: memoryview, now_ms: int, transaction_version: int) -> Appended:
@@ -236,10 +238,16 @@ class Partition:
         appended = self.log.append_as_leader(
             data, self.leader_epoch, now_ms, is_internal=True, transaction_version=transaction_version
         )
+        self._credit_followers(end_offset)
+        return appended
+
+    def _credit_followers(self, end_offset: int) -> None:
+        """The log grows: those who follow it by a session, and had it all, had it when that was used last."""
         if self.leadership is not None:
             for follower in self.leadership.followers.values():
-                follower.leader_appended(end_offset)
-        return appended
+                session: object = follower.session
+                if session in self.end_watchers:
+                    follower.leader_appended(end_offset)
 
     @property
     def flush_is_due(self) -> bool:
@@ -251,6 +259,11 @@ class Partition:
         """Where this replica's log counts to: all of it, or up to what a mandated flush still has in hand."""
         end_offset = self.log.log_end_offset
         return end_offset if self.unflushed_from is None else min(self.unflushed_from, end_offset)  # it may be cut
+
+    @property
+    def kept_high_watermark(self) -> int:
+        """The watermark for the next life: it covers nothing that may be other records by then."""
+        return min((self.high_watermark, *self.unflushed_cuts))
 
     def advance_high_watermark(self) -> None:
         """Move the watermark as far as the in-sync replicas allow, and wake whoever waited for it."""
@@ -288,8 +301,12 @@ class Partition:
         follower = leadership.followers[broker_id]
         now_ms = self._surroundings.outbox.now_ms
         follower.fetched(fetch_offset, log_start_offset, self.log.log_end_offset, broker_epoch, now_ms)
+        if follower.session is not None and follower.session is not session:
+            follower.session.taken_over(self)
         follower.session = session
         self.advance_high_watermark()
+        if self.leadership is not leadership:
+            return None  # whoever waited for the watermark wrote on, and the disk failed
         return leadership.grown_isr(broker_id, self.high_watermark)
 
     def check_follower(self, broker_id: int) -> None:

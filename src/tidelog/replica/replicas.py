@@ -284,8 +284,10 @@ class Replicas:
         partition.tell_followers(new_bytes)
         self.moved[partition] = None
         if partition.flush_is_due:
-            if partition.unflushed_from is None:
-                partition.unflushed_from = partition.log.recovery_point
+            first = partition.log.recovery_point  # lower than before where the log was cut under a flush
+            partition.unflushed_from = (
+                first if partition.unflushed_from is None else min(partition.unflushed_from, first)
+            )
             self.flush(partition)
         elif partition.config.flush_ms < _NEVER_MS and partition not in self._flush_timers:
             self._flush_timers.add(partition)
@@ -316,7 +318,9 @@ class Replicas:
 
         def flushed(error: str | None) -> None:
             self._flushing.discard(partition)
-            if error is not None:
+            if self.partitions.get((partition.topic, partition.index)) is not partition:
+                pass  # its files were renamed, perhaps before the disk had got to them: no fault of the disk
+            elif error is not None:
                 self.storage_failed(storage, StorageError(storage.root, repr(partition), error))
             elif partition.role is not Role.OFFLINE:
                 partition.log.flushed_through(min(end_offset, partition.log.log_end_offset))

@@ -34,7 +34,12 @@ VERSIONS: dict[ApiKey, tuple[int, int]] = {
 
 def handle(node: Node, request: Request) -> Any:
     """Give it to this node's controller; whoever asks the wrong node is told so and looks again."""
-    if request.api_key == ApiKey.BROKER_HEARTBEAT:
+    controller = node.cluster.controller
+    if (
+        request.api_key == ApiKey.BROKER_HEARTBEAT
+        and controller is not None
+        and controller.is_life_of(request.body.broker_id, request.body.broker_epoch)
+    ):
         node.broker_watch.heard_on(request.connection_id, request.body.broker_id)
     if node.cluster.handle_locally(request):
         return None

@@ -52,9 +52,9 @@ def handle(node: Node, request: Request) -> FetchResponse | None:
     by_id = request.api_version >= BY_TOPIC_ID_VERSION
     session.interrupt()
     session.update(body.topics, body.forgotten_topics_data, by_id, node.topic_name_or_empty)
-    fetch = _Fetch(node, request, session, by_id, follower_id, is_full=not is_incremental)
+    fetch = _Fetch(node, request, session, by_id, follower_id, broker_epoch, is_full=not is_incremental)
     if follower_id >= 0:
-        fetch.note_follower(body.topics, broker_epoch)
+        fetch.note_follower(body.topics)
     may_wait = body.max_wait_ms > 0 and bool(session.entries)
     if not (may_wait and body.min_bytes > 0 and fetch.is_at_the_end()):
         fetch.read()
@@ -76,6 +76,7 @@ class _Fetch:
     """One fetch under way: what it read so far, and, once parked, what it waits for."""
 
     __slots__ = (
+        "broker_epoch",
         "by_id",
         "entries",
         "follower_id",
@@ -90,7 +91,14 @@ class _Fetch:
     )
 
     def __init__(
-        self, node: Node, request: Request, session: FetchSession, by_id: bool, follower_id: int, is_full: bool
+        self,
+        node: Node,
+        request: Request,
+        session: FetchSession,
+        by_id: bool,
+        follower_id: int,
+        broker_epoch: int,
+        is_full: bool,
     ) -> None:
         self.node = node
         self.request = request
@@ -98,6 +106,8 @@ class _Fetch:
         self.by_id = by_id
         self.follower_id = follower_id
         """Whose replica is copied; -1 for a consumer."""
+        self.broker_epoch = broker_epoch
+        """In which of its lives; -1 where it does not say (KIP-903)."""
         self.is_full = is_full
         self.entries: list[tuple[FetchEntry, PartitionData]] = []
         self.size = 0
@@ -185,41 +195,56 @@ class _Fetch:
         partition = entry.partition
         return partition is not None and entry.fetch_offset < self._end_offset(partition)
 
-    def note_follower(self, topics: list[Any], broker_epoch: int) -> None:
-        """What a follower asks for tells what it has: the ISR and the watermark may move (KIP-903 checks its life)."""
+    def note_follower(self, topics: list[Any]) -> None:
+        """What a follower asks for tells what it has: the ISR and the watermark may move."""
+        said_before, self.session.to_note = self.session.to_note, {}
+        if self._is_of_former_life:
+            return
         for topic in topics:
             for wanted in topic.partitions:
                 name = self.node.topic_name_or_empty(topic.topic_id) if self.by_id else topic.topic
                 partition = self.node.replicas.partitions.get((name, wanted.partition))
-                if partition is None or partition.leadership is None:
-                    continue
-                try:
-                    partition.check_epoch(wanted.current_leader_epoch)
-                    if wanted.last_fetched_epoch >= 0 and partition.diverging_epoch(
-                        wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset
-                    ):
-                        continue  # what it has past the parting is not what we have: it counts for nothing
-                    if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
-                        continue
-                    self._check_what_was_refused(partition, wanted)
-                    isr = partition.follower_fetched(
-                        self.follower_id, broker_epoch, self.session, wanted.fetch_offset, wanted.log_start_offset
-                    )
-                except KafkaError:
-                    continue  # the read that follows answers with the code
-                if isr is not None:
-                    self.node.replicas.propose_growth(partition, isr)
+                if partition is not None:
+                    self._note_one(partition, wanted, wanted.partition_max_bytes)
+        for entry in said_before:
+            if entry.partition is not None:
+                self._note_one(entry.partition, entry, entry.max_bytes)
 
-    def _check_what_was_refused(self, partition: Partition, wanted: Any) -> None:
+    @property
+    def _is_of_former_life(self) -> bool:
+        """Whether the follower has been started again since (KIP-903): what that one has is not what this one says."""
+        return 0 <= self.broker_epoch < self.node.epoch_of_broker(self.follower_id)
+
+    def _note_one(self, partition: Partition, wanted: Any, max_bytes: int) -> None:
+        if partition.leadership is None:
+            return
+        try:
+            partition.check_epoch(wanted.current_leader_epoch)
+            if wanted.last_fetched_epoch >= 0 and partition.diverging_epoch(
+                wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset
+            ):
+                return  # what it has past the parting is not what we have: it counts for nothing
+            if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
+                return
+            self._check_what_was_refused(partition, wanted.fetch_offset, max_bytes)
+            isr = partition.follower_fetched(
+                self.follower_id, self.broker_epoch, self.session, wanted.fetch_offset, wanted.log_start_offset
+            )
+        except KafkaError:
+            return  # the read that follows answers with the code
+        if isr is not None:
+            self.node.replicas.propose_growth(partition, isr)
+
+    def _check_what_was_refused(self, partition: Partition, fetch_offset: int, max_bytes: int) -> None:
         """A follower that asks again for what it was sent may have found it damaged: so it is looked at here.
 
         What leaves here is not looked at, and followers never append what they cannot prove.
         """
         leadership = partition.leadership
         progress = None if leadership is None else leadership.followers.get(self.follower_id)
-        if progress is not None and progress.sent_offset == wanted.fetch_offset:
+        if progress is not None and progress.sent_offset == fetch_offset:
             why = f"node {self.follower_id} refused it"
-            if self._look_for_damage(partition, wanted.fetch_offset, wanted.partition_max_bytes, why):
+            if self._look_for_damage(partition, fetch_offset, max_bytes, why):
                 self.node.replicas.on_refusal(partition)
 
     def _look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> bool:
@@ -260,6 +285,8 @@ class _Fetch:
             partition.check_leader(entry.current_leader_epoch)
             if self.follower_id >= 0:
                 partition.check_follower(self.follower_id)
+                if self._is_of_former_life:
+                    raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "that broker was started again since")
         else:
             partition.check_epoch(entry.current_leader_epoch)  # a consumer may read from a follower (KIP-392)
         log = partition.log
