@@ -13,6 +13,7 @@ from tidelog.coordination.coordinator import partition_for
 from tidelog.coordination.shard import ShardStatus
 from tidelog.errors import ErrorCode
 from tidelog.events import Request
+from tidelog.replica.partition import Partition
 from tidelog.wire.apis import ApiKey
 from tidelog.wire.messages.end_txn import EndTxnRequest
 
@@ -181,3 +182,27 @@ def test_nodes_that_do_not_look_after_an_id_say_so() -> None:
     assert codes.pop(coordinator) == ErrorCode.INVALID_TXN_STATE
     assert set(codes.values()) == {ErrorCode.NOT_COORDINATOR}
     assert TOPIC in cluster.newest_image().topic_ids
+
+
+def test_a_coordinator_whose_disk_fails_behind_its_last_record_of_a_transaction_takes_nothing_with_it() -> None:
+    """The transaction's ending was gone with its shard, and looked for: the node ended, for one of its directories."""
+    cluster = Three(seed=6)
+    producer = cluster.init()
+    first = cluster.coordinator()
+    cluster.write(producer, V2, first % 3, b"one")
+    core = cluster.process(first).node
+    state = core.transactions.state_of(ID)
+    own, appended = state._shard().partition, core.replicas.appended
+
+    def failing(partition: Partition, new_bytes: int) -> None:
+        if partition is own and ID in state._endings:
+            partition.go_offline()
+            core.broker.role_changed(partition)
+        else:
+            appended(partition, new_bytes)
+
+    core.replicas.appended = failing  # type: ignore[method-assign]
+    cluster.end(producer, V2, commit=True)
+    cluster.pass_ms(2_000)
+    assert ID not in state._endings
+    assert cluster.living() == cluster.node_ids

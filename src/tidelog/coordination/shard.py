@@ -74,6 +74,7 @@ class Shard:
         if self.status is not ShardStatus.LOADING:
             return
         log = self.partition.log
+        self._load_offset = max(self._load_offset, log.log_start_offset)  # it may have risen since the step before
         try:
             if self._load_offset < log.log_end_offset:
                 found = log.read(self._load_offset, LOAD_BYTES, up_to_offset=log.log_end_offset)

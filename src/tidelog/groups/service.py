@@ -8,7 +8,6 @@ from tidelog.config import NodeConfig
 from tidelog.coordination.coordinator import Coordinator
 from tidelog.coordination.shard import Shard, ShardStatus
 from tidelog.errors import ErrorCode, KafkaError
-from tidelog.groups import records
 from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.join import Join, join
 from tidelog.groups.classic.liveness import Leaving, heartbeat, leave
@@ -116,18 +115,6 @@ class Groups:
 
     def topics_deleted(self, names: Iterable[str]) -> None:
         """Offsets of a deleted topic go with it: a topic of the same name would begin at 0."""
-        gone = set(names)
+        gone = frozenset(names)
         for state in list(self.states()):
-            content = [
-                records.offset_tombstone(group_id, topic, partition)
-                for group_id in sorted(state.offsets.groups())
-                for topic, partition in sorted(state.offsets.partitions_of_group(group_id))
-                if topic in gone
-            ]
-            try:
-                if content:
-                    state.write(content, lambda _code: None)
-            except KafkaError as error:
-                self._outbox.tell(
-                    "offsets-of-deleted-topic-kept", "warning", topics=sorted(gone), reason=ErrorCode(error.code).name
-                )
+            state.forget_topics(gone)

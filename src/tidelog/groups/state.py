@@ -147,7 +147,12 @@ class GroupsState:
             else:
                 sessions.after_load(self, group)
         self._expiry = Expiry(self)
-        self._expiry.start()
+        self._expiry.begin()
+
+    def forget_topics(self, names: frozenset[str]) -> None:
+        """Topics were deleted."""
+        if self._expiry is not None:
+            self._expiry.forget(names.__contains__)
 
     def closed(self) -> None:
         """Whoever waits here is sent to look for the new coordinator."""

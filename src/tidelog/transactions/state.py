@@ -172,7 +172,7 @@ class TransactionsState:
         except KafkaError:
             self.outbox.after(COMPLETE_RETRY_MS, lambda: self._complete(transactional_id))
             return
-        del self._endings[transactional_id]
+        self._endings.pop(transactional_id, None)  # gone with its shard, where the disk failed behind the append
         self._let_go(transactional_id)
 
     # --- what a shard asks of its state ---

@@ -219,8 +219,8 @@ def _return_static(state: GroupsState, group: ClassicGroup, request: Join, membe
     try:
         state.save(group, group.assignments(), stored)
     except KafkaError as error:
-        member.join_reply = None
+        # Where the disk failed, it was turned away with all others already.
+        member.answer_join(JoinGroupResponse(error_code=error.code, member_id=""))
         member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
         group.replace_static(instance_id, old_id)
         rebalance.keep_alive(state, group, member)
-        reply(JoinGroupResponse(error_code=error.code, member_id=""))

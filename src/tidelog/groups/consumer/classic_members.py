@@ -16,7 +16,7 @@ from tidelog.groups.classic.sync import Sync
 from tidelog.groups.consumer import embedded, sessions
 from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
-from tidelog.groups.consumer.heartbeat import settle
+from tidelog.groups.consumer.heartbeat import by_now, settle
 from tidelog.groups.consumer.member import ClassicInfo, ConsumerMember, MemberState
 from tidelog.groups.member_ids import new_member_id
 from tidelog.wire.messages.join_group import JoinGroupResponse
@@ -70,7 +70,15 @@ def join(state: GroupsState, group: ConsumerGroup, request: Join, reply: Reply) 
             )
         )
 
-    settle(state, plan, member, embedded.by_id(subscription.owned, state.topics), committed)
+    expected = group.syncing.pop(member_id, None)  # it has come, though that is not committed yet
+    try:
+        settle(state, plan, member, embedded.by_id(subscription.owned, state.topics), committed)
+    except KafkaError:
+        if expected is not None:
+            group.syncing[member_id] = expected
+        raise
+    if expected is not None:
+        expected.cancel()
 
 
 def _read(group: ConsumerGroup, request: Join) -> embedded.Subscription:
@@ -163,7 +171,12 @@ def sync(state: GroupsState, group: ConsumerGroup, request: Sync, reply: Reply) 
         protocol_name=protocol,
         assignment=embedded.write_assignment(member.assigned, state.topics, version),
     )
-    state.when_committed(lambda code: reply(response if code is ErrorCode.NONE else SyncGroupResponse(error_code=code)))
+
+    def committed(code: ErrorCode) -> None:
+        now = code or by_now(state, group.group_id, member)
+        reply(SyncGroupResponse(error_code=now) if isinstance(now, ErrorCode) else response)
+
+    state.when_committed(committed)
 
 
 def heartbeat(

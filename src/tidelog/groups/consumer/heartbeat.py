@@ -15,7 +15,7 @@ from tidelog.groups.consumer.epochs import Plan
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Assignment, ConsumerMember, MemberState
 from tidelog.groups.consumer.pace import next_heartbeat_ms
-from tidelog.groups.consumer.reconcile import is_part_of, reconcile
+from tidelog.groups.consumer.reconcile import is_part_of, merged, reconcile
 from tidelog.groups.consumer.topic_pattern import TopicPattern
 from tidelog.groups.member_ids import new_member_id
 from tidelog.wire.messages.consumer_group_heartbeat import (
@@ -164,7 +164,7 @@ def _find_or_admit(state: GroupsState, plan: Plan, request: Beat) -> tuple[Consu
 
 def _replace_static(plan: Plan, old_id: str, member_id: str, instance_id: str) -> ConsumerMember:
     old = plan.members[old_id]
-    if old.epoch != LEAVE_STATIC_EPOCH:
+    if old.classic is None and old.epoch != LEAVE_STATIC_EPOCH:  # the classic protocol cannot say that it is away
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join: {old_id} has it.",
@@ -219,7 +219,7 @@ def _nothing_new_from(state: GroupsState, group: ConsumerGroup, request: Beat) -
 def _stay(state: GroupsState, group: ConsumerGroup, member: ConsumerMember, request: Beat, reply: Reply) -> None:
     """A sign of life and no more."""
     state.when_committed(
-        lambda code: _answer(state, member, member if code is ErrorCode.NONE else code, request, reply)
+        lambda code: _answer(state, member, code or by_now(state, request.group_id, member), request, reply)
     )
     sessions.keep_alive(state, group, member)
 
@@ -269,7 +269,7 @@ def settle(state: GroupsState, plan: Plan, member: ConsumerMember, owned: Assign
         plan.content.append(records.progress(group_id, moved))
 
     def committed(code: ErrorCode) -> None:
-        answered(moved if code is ErrorCode.NONE else code)
+        answered(code or by_now(state, group_id, moved))
 
     state.write(plan.content, committed)
     group = state.groups[group_id]
@@ -279,6 +279,22 @@ def settle(state: GroupsState, plan: Plan, member: ConsumerMember, owned: Assign
     sessions.watch_revocation(state, group, moved)
     if waits_for_target:
         sessions.assign_later(state, group, plan.assignment_is_due_ms)
+
+
+def by_now(state: GroupsState, group_id: str, member: ConsumerMember) -> ConsumerMember | ErrorCode:
+    """A member whose answer had to wait, if all that it is about to be told is still its own.
+
+    It may have been taken out meanwhile, for its silence or by an operator, and another given what it had.
+    """
+    group = state.groups.get(group_id)
+    is_classic = member.classic is not None
+    now = group.members.get(member.member_id) if isinstance(group, ConsumerGroup) else None
+    if now is None:
+        is_moved_over = is_classic and isinstance(group, ClassicGroup) and member.member_id in group.members
+        return ErrorCode.REBALANCE_IN_PROGRESS if is_moved_over else ErrorCode.UNKNOWN_MEMBER_ID
+    if is_part_of(member.assigned, merged(now.assigned, now.revoking)):
+        return member
+    return ErrorCode.REBALANCE_IN_PROGRESS if is_classic else ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def _answer(
