@@ -117,6 +117,43 @@ def test_a_kill_is_seen_at_once_and_a_loss_of_power_is_not() -> None:
     assert answers == [None]
 
 
+def seen_of_a_killed_peer(seed: int, may_send_on: bool) -> list[str]:
+    """What a node hears on the connection of another, which asked it something and was killed while that was held."""
+    cluster = SimulatedCluster(seed, nodes=2)
+    cluster.start_all()
+    world, node = cluster.world, cluster.process(2).node
+    world.may_send_on = may_send_on
+    world.network.hold(1, 2)
+    connection = world.connect(2, source=1, owner=cluster.process(1))
+    assert connection is not None
+    cluster.process(1).peers[2, "test"] = connection
+    ask(cluster, connection, [])
+    world.run_for(50)
+    world.kill(1)
+    seen: list[str] = []
+    step = node.step
+
+    def noting(event: Any, now_ms: int) -> Any:
+        if getattr(event, "connection_id", None) == connection.connection_id:
+            seen.append(type(event).__name__)
+        return step(event, now_ms)
+
+    node.step = noting  # type: ignore[method-assign]
+    world.network.release(1, 2)
+    world.run_for(50)
+    return seen
+
+
+@pytest.mark.parametrize("may_send_on", [False, True])
+def test_what_a_process_had_sent_may_arrive_after_its_end_and_before_the_news_of_it(may_send_on: bool) -> None:
+    """As by TCP: a kernel sends on for a process that is gone."""
+    arrived = [seen_of_a_killed_peer(seed, may_send_on) for seed in range(20)]
+    without, with_it = ["ConnectionClosed"], ["Request", "ConnectionClosed"]
+    assert without in arrived
+    assert (with_it in arrived) is may_send_on
+    assert all(one in (without, with_it) for one in arrived)
+
+
 @pytest.mark.parametrize("rate_ppm", [1_000_000, 900_000, 1_100_000, 333_333])
 def test_a_clock_wakes_when_it_reads_the_time_asked_for(rate_ppm: int) -> None:
     clock = Clock(1_000)

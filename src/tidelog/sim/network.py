@@ -65,12 +65,19 @@ class Route:
 class Link:
     """One direction of one connection: delivers in order."""
 
-    __slots__ = ("key", "last_at_ms", "open")
+    __slots__ = ("drains", "key", "last_at_ms", "open")
 
     def __init__(self, key: RouteKey) -> None:
         self.key = key
         self.last_at_ms = 0
         self.open = True
+        self.drains = False
+        """Closed, and what was sent before still arrives: a kernel sends on for a process that is gone."""
+
+    @property
+    def delivers(self) -> bool:
+        """Whether what is on its way arrives."""
+        return self.open or self.drains
 
 
 class Connection:
@@ -138,7 +145,7 @@ class Network:
         )
 
     def forget(self, name: Place) -> None:
-        """Drop what waits on its way from a place that is gone: it was in that place's own buffers."""
+        """Drop what waits on its way from a place that is gone, and its buffers with it."""
         for (source, _, _), route in self._routes.items():
             if source == name:
                 route.waiting = deque(parcel for parcel in route.waiting if parcel[1] is None)

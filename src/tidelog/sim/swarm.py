@@ -94,6 +94,7 @@ class _Run:
         self._world = self._cluster.world
         self._world.through_bytes = shape.through_bytes
         self._world.has_narrow_sockets = True
+        self._world.may_send_on = True
         self._begun_ms = self._world.now_ms
         self._outcome = Outcome(shape.seed)
         self._history = History(self._cluster, shape)

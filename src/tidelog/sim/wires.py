@@ -40,6 +40,8 @@ class Wires(Timeline):
         self.has_narrow_sockets = False
         """Whether answers whose way is closed wait in the node that sends them, slices unread, as where sockets have no
         room for more; else they are on their way already."""
+        self.may_send_on = False
+        """Whether what was sent by an end that closes, or dies, may arrive after that, and late; else it is lost."""
         self.torn_answers: list[tuple[int, Place]] = []
         """From whom to whom answers went that had other bytes when they left than when they were given."""
 
@@ -218,7 +220,7 @@ class Wires(Timeline):
         link.last_at_ms = at_ms
 
         def arrive() -> None:
-            if message is not None and not link.open:
+            if message is not None and not link.delivers:
                 return
             route = get_route(key)
             if route is None or (route.is_open and not route.waiting):
@@ -232,17 +234,19 @@ class Wires(Timeline):
 
     def _pass_on(self, link: Link, action: Callable[[], None], message: Message | None) -> None:
         """Let something go on that a route had kept back."""
-        if message is None or link.open:
+        if message is None or link.delivers:
             if message is not None and self.on_message is not None:
                 self.on_message(message)
             action()
 
-    def close(self, connection: Connection, by: Process | None) -> None:
-        """One end closes: what was in flight is lost, and the other end is told over the network."""
+    def close(self, connection: Connection, by: Process | None, *, is_reset: bool = False) -> None:
+        """One end closes; the other end is told over the network, behind what was sent before, unless that is lost."""
         if not connection.is_open:
             return
         connection.to_node.open = connection.to_client.open = False
         node = connection.process
+        outgoing = connection.to_client if by is node else connection.to_node
+        outgoing.drains = self.may_send_on and not is_reset and self.chance.below(2) == 0
 
         def node_sees() -> None:
             if node.connections.pop(connection.connection_id, None) is not None:
@@ -265,5 +269,5 @@ class Wires(Timeline):
         """A connection breaks: its node sees that at once, and the other end a moment later."""
         node = connection.process
         if connection.is_open and node.connections.pop(connection.connection_id, None) is not None:
-            self.close(connection, by=None)
+            self.close(connection, by=None, is_reset=True)
             self.step(node, ConnectionClosed(connection.connection_id, "connection lost", by_peer=True))

@@ -117,7 +117,8 @@ class World(Wires):
             return
         process.alive = False
         process.exit_code = exit_code
-        self.network.forget(name)
+        if not self.may_send_on or self.chance.below(2):
+            self.network.forget(name)
         self._drop_connections(process)
 
     def _drop_connections(self, process: Process) -> None:
