@@ -49,7 +49,7 @@ def test_seeds_with_groups_and_transactions_have_some_of_it_and_the_rest_of_them
 
 
 def test_coordinators_meet_rot_and_another_replica_takes_over() -> None:
-    run = played(rotten_coordinators(300_000))
+    run = played(rotten_coordinators(300_002))
     assert rotten_topics(run) >= {OFFSETS, TRANSACTIONS, LEDGER}
     assert {topic for topic, _ in copied_again(run)} & {OFFSETS, TRANSACTIONS}
     for topic, index in copied_again(run):  # what was copied again is looked at like what never rotted
