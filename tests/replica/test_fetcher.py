@@ -288,8 +288,12 @@ def test_nothing_is_added_to_a_session_that_is_not_open() -> None:
 def test_a_leader_that_has_no_room_for_a_session_is_told_everything_each_time() -> None:
     """Every second fetch was refused: it counted on in a session that there was not."""
     stream = Stream()
-    stream.asked.pop()[2](FetchResponse(session_id=0), None)
+    ((_, request, then),) = stream.asked
+    assert request.max_wait_ms == 0, "so that others can be added soon"
+    stream.asked.clear()
+    then(FetchResponse(session_id=0), None)
     stream.end_step()
     ((_, request, _),) = stream.asked
     assert (request.session_id, request.session_epoch) == (0, 0)
+    assert request.max_wait_ms > 0
     assert [one.partitions[0].fetch_offset for one in request.topics] == [3]

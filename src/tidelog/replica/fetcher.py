@@ -98,6 +98,8 @@ class Fetcher:
         """Copies that are delayed."""
         self._session_id = 0
         self._session_epoch = 0
+        self._has_room = True
+        """Whether the leader opens sessions, as far as we know."""
         self._said_broker_epoch = broker_epoch()
         self._generation = 0
         """Raised when the session starts anew: answers of an older one are ignored."""
@@ -161,7 +163,8 @@ class Fetcher:
         request = FetchRequest(
             replica_id=self._node_id,
             replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
-            max_wait_ms=config.replica_fetch_wait_max_ms,
+            # What opens a session is answered at once: until then nothing can be added to it.
+            max_wait_ms=0 if self._session_id == 0 and self._has_room else config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
             session_id=self._session_id,
@@ -235,7 +238,8 @@ class Fetcher:
             return
         self._failures = 0
         self._session_id = response.session_id
-        if self._session_id == 0:  # the leader has no room for a session: everything is named every time
+        self._has_room = self._session_id != 0
+        if not self._has_room:  # everything is named every time
             self._session_epoch = 0
             self._changed.update(dict.fromkeys(key for key, copy in self._copies.items() if not copy.delayed))
         for topic in response.responses:
