@@ -49,11 +49,10 @@ Peer = tuple[int, str, int]
 class _Copy:
     """One partition in the stream."""
 
-    __slots__ = ("delay_ms", "delayed", "partition", "since", "told", "told_since")
+    __slots__ = ("delay_ms", "partition", "since", "told", "told_since")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.delayed = False
         self.delay_ms = FIRST_DELAY_MS
         self.told: tuple[int, int, int, int] | None = None
         """What the session knows: fetch offset, last epoch, log start, leader epoch. None: not in the session."""
@@ -94,8 +93,8 @@ class Fetcher:
         """Copies whose position the session does not know yet."""
         self._forgotten: dict[tuple[bytes, int], None] = {}
         """Left the stream, but the session still has them."""
-        self._aside: set[tuple[bytes, int]] = set()
-        """Copies that are delayed."""
+        self._delayed: set[tuple[bytes, int]] = set()
+        """Copies that are left out of the session for a moment."""
         self._session_id = 0
         self._session_epoch = 0
         self._has_room = True
@@ -119,7 +118,7 @@ class Fetcher:
         """Follow a partition from where its log ends."""
         key = (partition.topic_id, partition.index)
         self._copies[key] = _Copy(partition)
-        self._aside.discard(key)
+        self._delayed.discard(key)
         self._forgotten.pop(key, None)
         self._changed[key] = None
         self._schedule()
@@ -131,7 +130,7 @@ class Fetcher:
         if copy is None or copy.partition is not partition:
             return
         del self._copies[key]
-        self._aside.discard(key)
+        self._delayed.discard(key)
         self._changed.pop(key, None)
         if copy.told is not None:
             self._forgotten[key] = None
@@ -149,7 +148,7 @@ class Fetcher:
             return
         if self._under_way and (not self._changed or self._session_id == 0):
             return  # what is added to a session needs one that is open
-        if not self._changed and len(self._aside) == len(self._copies):
+        if not self._changed and len(self._delayed) == len(self._copies):
             return  # a fetch of nothing would be answered at once, and the next as well
         address = self._address(self._leader_id)
         if address is None:
@@ -241,7 +240,7 @@ class Fetcher:
         self._has_room = self._session_id != 0
         if not self._has_room:  # everything is named every time
             self._session_epoch = 0
-            self._changed.update(dict.fromkeys(key for key, copy in self._copies.items() if not copy.delayed))
+            self._changed.update(dict.fromkeys(key for key in self._copies if key not in self._delayed))
         for topic in response.responses:
             for data in topic.partitions:
                 copy = self._copies.get((topic.topic_id, data.partition_index))
@@ -276,7 +275,7 @@ class Fetcher:
         self._changed.clear()
         for key, copy in self._copies.items():
             copy.told = None
-            if not copy.delayed:
+            if key not in self._delayed:
                 self._changed[key] = None
 
     def _pause(self) -> None:
@@ -363,9 +362,8 @@ class Fetcher:
 
     def _set_aside(self, copy: _Copy) -> None:
         key = (copy.partition.topic_id, copy.partition.index)
-        copy.delayed = True
         if self._copies.get(key) is copy:
-            self._aside.add(key)
+            self._delayed.add(key)
         self._changed.pop(key, None)
         if copy.told is not None:
             copy.told = None
@@ -373,9 +371,8 @@ class Fetcher:
 
     def _take_back(self, copy: _Copy) -> None:
         key = (copy.partition.topic_id, copy.partition.index)
-        if self._copies.get(key) is copy and copy.delayed:
-            copy.delayed = False
-            self._aside.discard(key)
+        if self._copies.get(key) is copy and key in self._delayed:
+            self._delayed.discard(key)
             self._forgotten.pop(key, None)
             self._changed[key] = None
             self._schedule()

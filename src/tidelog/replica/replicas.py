@@ -358,6 +358,17 @@ class Replicas:
         self.storage_failed(self.directory_of(partition).storage, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, error.reason)
 
+    def look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> bool:
+        """Look again at records that somebody has reason to doubt; whether they are damaged, which is told then."""
+        try:
+            damage = partition.log.find_damage(offset, max_bytes)
+        except StorageError as error:
+            self.disk_failed(partition, error)
+            return False
+        if damage is not None:
+            self.on_damage(partition, f"{damage}; {why}")
+        return damage is not None
+
     def offsets_in(
         self, directory: LogDirectory, checkpoint: str, offset_of: Callable[[Partition], int | None]
     ) -> dict[TopicPartition, int]:

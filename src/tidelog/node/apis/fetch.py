@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.errors import ErrorCode, KafkaError, StorageError
 from tidelog.events import Request
 from tidelog.log import LogRead
+from tidelog.node.follower_fetches import FollowerFetch
 from tidelog.outbox import Timer
 from tidelog.replica.fetch_sessions import FetchEntry, FetchSession
 from tidelog.replica.partition import Partition, Role
@@ -42,19 +43,19 @@ RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 def handle(node: Node, request: Request) -> FetchResponse | None:
     """Answer at once when there is enough, an error, or nothing to wait for; otherwise park."""
     body = request.body
-    follower_id, broker_epoch = _follower_of(request)
+    follower = _follower_of(node, request)
     try:
         session, is_incremental = node.fetch_sessions.resolve(
-            body.session_id, body.session_epoch, follower_id >= 0, node.outbox.now_ms
+            body.session_id, body.session_epoch, follower is not None, node.outbox.now_ms
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     by_id = request.api_version >= BY_TOPIC_ID_VERSION
     session.interrupt()
     session.update(body.topics, body.forgotten_topics_data, by_id, node.topic_name_or_empty)
-    fetch = _Fetch(node, request, session, by_id, follower_id, broker_epoch, is_full=not is_incremental)
-    if follower_id >= 0:
-        fetch.note_follower(body.topics)
+    fetch = _Fetch(node, request, session, by_id, follower, is_full=not is_incremental)
+    if follower is not None:
+        follower.note(session, body.topics, by_id)
     may_wait = body.max_wait_ms > 0 and bool(session.entries)
     if not (may_wait and body.min_bytes > 0 and fetch.is_at_the_end()):
         fetch.read()
@@ -64,21 +65,23 @@ def handle(node: Node, request: Request) -> FetchResponse | None:
     return None
 
 
-def _follower_of(request: Request) -> tuple[int, int]:
-    """The node id and the broker epoch (KIP-903) of a follower; -1 for what is not known, -1 twice for a consumer."""
+def _follower_of(node: Node, request: Request) -> FollowerFetch | None:
+    """Whose replica is copied; None for a consumer."""
     if request.api_version < REPLICA_STATE_VERSION:
-        return request.body.replica_id, -1
-    state = request.body.replica_state
-    return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+        broker_id, broker_epoch = request.body.replica_id, -1
+    else:
+        state = request.body.replica_state
+        broker_id, broker_epoch = (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+    return FollowerFetch(node, broker_id, broker_epoch) if broker_id >= 0 else None
 
 
 class _Fetch:
     """One fetch under way: what it read so far, and, once parked, what it waits for."""
 
     __slots__ = (
-        "broker_epoch",
         "by_id",
         "entries",
+        "follower",
         "follower_id",
         "has_errors",
         "is_full",
@@ -96,18 +99,16 @@ class _Fetch:
         request: Request,
         session: FetchSession,
         by_id: bool,
-        follower_id: int,
-        broker_epoch: int,
+        follower: FollowerFetch | None,
         is_full: bool,
     ) -> None:
         self.node = node
         self.request = request
         self.session = session
         self.by_id = by_id
-        self.follower_id = follower_id
+        self.follower = follower
+        self.follower_id = -1 if follower is None else follower.broker_id
         """Whose replica is copied; -1 for a consumer."""
-        self.broker_epoch = broker_epoch
-        """In which of its lives; -1 where it does not say (KIP-903)."""
         self.is_full = is_full
         self.entries: list[tuple[FetchEntry, PartitionData]] = []
         self.size = 0
@@ -195,69 +196,6 @@ class _Fetch:
         partition = entry.partition
         return partition is not None and entry.fetch_offset < self._end_offset(partition)
 
-    def note_follower(self, topics: list[Any]) -> None:
-        """What a follower asks for tells what it has: the ISR and the watermark may move."""
-        said_before, self.session.to_note = self.session.to_note, {}
-        if self._is_of_former_life:
-            return
-        for topic in topics:
-            for wanted in topic.partitions:
-                name = self.node.topic_name_or_empty(topic.topic_id) if self.by_id else topic.topic
-                partition = self.node.replicas.partitions.get((name, wanted.partition))
-                if partition is not None:
-                    self._note_one(partition, wanted, wanted.partition_max_bytes)
-        for entry in said_before:
-            if entry.partition is not None:
-                self._note_one(entry.partition, entry, entry.max_bytes)
-
-    @property
-    def _is_of_former_life(self) -> bool:
-        """Whether the follower has been started again since (KIP-903): what that one has is not what this one says."""
-        return 0 <= self.broker_epoch < self.node.epoch_of_broker(self.follower_id)
-
-    def _note_one(self, partition: Partition, wanted: Any, max_bytes: int) -> None:
-        if partition.leadership is None:
-            return
-        try:
-            partition.check_epoch(wanted.current_leader_epoch)
-            if wanted.last_fetched_epoch >= 0 and partition.diverging_epoch(
-                wanted.last_fetched_epoch, wanted.fetch_offset, wanted.log_start_offset
-            ):
-                return  # what it has past the parting is not what we have: it counts for nothing
-            if not partition.log.log_start_offset <= wanted.fetch_offset <= partition.log.log_end_offset:
-                return
-            self._check_what_was_refused(partition, wanted.fetch_offset, max_bytes)
-            isr = partition.follower_fetched(
-                self.follower_id, self.broker_epoch, self.session, wanted.fetch_offset, wanted.log_start_offset
-            )
-        except KafkaError:
-            return  # the read that follows answers with the code
-        if isr is not None:
-            self.node.replicas.propose_growth(partition, isr)
-
-    def _check_what_was_refused(self, partition: Partition, fetch_offset: int, max_bytes: int) -> None:
-        """A follower that asks again for what it was sent may have found it damaged: so it is looked at here.
-
-        What leaves here is not looked at, and followers never append what they cannot prove.
-        """
-        leadership = partition.leadership
-        progress = None if leadership is None else leadership.followers.get(self.follower_id)
-        if progress is not None and progress.sent_offset == fetch_offset:
-            why = f"node {self.follower_id} refused it"
-            if self._look_for_damage(partition, fetch_offset, max_bytes, why):
-                self.node.replicas.on_refusal(partition)
-
-    def _look_for_damage(self, partition: Partition, offset: int, max_bytes: int, why: str) -> bool:
-        """Look at what was read again; whether it is damaged."""
-        try:
-            damage = partition.log.find_damage(offset, max_bytes)
-        except StorageError as error:
-            self.node.replicas.disk_failed(partition, error)
-            return False
-        if damage is not None:
-            self.node.replicas.on_damage(partition, f"{damage}; {why}")
-        return damage is not None
-
     def _end_offset(self, partition: Partition) -> int:
         if self.follower_id >= 0:
             return partition.log.log_end_offset
@@ -283,10 +221,8 @@ class _Fetch:
             or self.request.api_version < FOLLOWER_READ_VERSION
         ):
             partition.check_leader(entry.current_leader_epoch)
-            if self.follower_id >= 0:
-                partition.check_follower(self.follower_id)
-                if self._is_of_former_life:
-                    raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "that broker was started again since")
+            if self.follower is not None:
+                self.follower.check(partition)
         else:
             partition.check_epoch(entry.current_leader_epoch)  # a consumer may read from a follower (KIP-392)
         log = partition.log
@@ -345,7 +281,7 @@ class _Fetch:
                 self.node.replicas.on_damage(partition, str(error))
             raise
         if found.size and self.follower_id < 0 and partition.read_again.is_due(offset):
-            self._look_for_damage(partition, offset, 1, "a consumer reads it again")  # the first batch
+            self.node.replicas.look_for_damage(partition, offset, 1, "a consumer reads it again")  # the first batch
         return found
 
     def _replica_nearby(self, entry: FetchEntry, partition: Partition) -> int | None:
