@@ -77,15 +77,16 @@ class PythonMember(threading.Thread):
         self.partitions: set[int] = set()
         self.stopping, self.committed, self.leaving = threading.Event(), threading.Event(), threading.Event()
         self._consumer: Any = KafkaConsumer(
-            topic,
             bootstrap_servers=node.bootstrap,
             group_id=topic,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=300,
             session_timeout_ms=6_000,
-            metadata_max_age_ms=1_000,
         )
+        # By a pattern it asks for partitions before it joins. By name it may join first, and then again when it hears
+        # of them; kafka-python 3.0 forgets that second join where a poll ends in the middle of it, and falls silent.
+        self._consumer.subscribe(pattern=f"^{topic}$")
         self.start()
 
     def run(self) -> None:
