@@ -67,7 +67,7 @@ def test_a_node_that_ended_itself_is_excused_though_it_is_started_before_anybody
     failing = {1}
     history.failing_disks = failing
     observer = Observer(world, [NodesGoOn(history)])
-    world.on_step, world.on_end = observer.after_step, lambda _: observer.after_end()
+    world.on_step, world.on_end = observer.after_step, observer.after_end
     disk = world.hosts[1].disks[0]
     disk.fail()
     assert world.run_until(lambda: bool(world.halts))

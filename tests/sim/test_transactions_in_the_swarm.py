@@ -43,6 +43,11 @@ def test_a_quick_bug_of_transactions_is_found(name: str) -> None:
     assert hunt.is_proven, hunt.complaint
 
 
+def test_a_decision_counts_that_was_committed_in_the_step_that_took_its_directory() -> None:
+    """Seed 251024: the disk was full for the first marker, on the coordinator's own node; the others were written."""
+    assert not swarm.run(251_024).finding
+
+
 def test_what_is_committed_is_read_from_the_log_alone() -> None:
     def batch(offset: int, producer_id: int, value: bytes) -> bytes:
         return build_batch(

@@ -178,7 +178,7 @@ class _Run:
 
     def _after_end(self, process: Process) -> None:
         with _looked_at(process):
-            self._observer.after_end()
+            self._observer.after_end(process)
 
     # --- clients ---
 

@@ -155,6 +155,9 @@ class Checker:
     def told(self) -> None:
         """Somebody told something, or ended itself."""
 
+    def ended(self, process: Process) -> None:
+        """A node did not outlive a step. Its disk may have changed since; what it held in memory is as it was."""
+
     def stepped(self, process: Process) -> None:
         """A node took a step, whether anything changed or not: for who draws a history, too costly for a swarm."""
 

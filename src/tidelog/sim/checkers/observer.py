@@ -32,6 +32,7 @@ class Observer:
         self._on_told = _overriding(checkers, "told")
         self._on_metadata = _overriding(checkers, "metadata_changed")
         self._on_replica = _overriding(checkers, "replica_changed")
+        self._on_end = _overriding(checkers, "ended")
         self._on_step = _overriding(checkers, "stepped")
 
     def after_step(self, process: Process) -> None:
@@ -75,8 +76,10 @@ class Observer:
             for checker in self._on_replica:
                 checker.replica_changed(process, partition)
 
-    def after_end(self) -> None:
+    def after_end(self, process: Process) -> None:
         """A node did not outlive a step: why it ended is looked at while what may excuse it is still there."""
+        for checker in self._on_end:
+            checker.ended(process)
         for checker in self._on_told:
             checker.told()
 

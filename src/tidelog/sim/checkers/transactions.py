@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from tidelog.errors import DecodeError
+from tidelog.errors import DecodeError, StorageError
+from tidelog.log.log import Log
 from tidelog.replica.partition import Partition, Role
 from tidelog.sim.checkers.base import Checker, History, Lives
 from tidelog.sim.machines import Process
@@ -209,22 +211,49 @@ class MarkersFollowDecisions(Checker):
         """The highest epoch of those."""
 
     def replica_changed(self, process: Process, partition: Partition) -> None:
-        if self.history.work is None or partition.role is not Role.LEADER:
+        if self.history.work is None:
             return
         if partition.topic == TRANSACTIONS:
-            for batch in self._new_batches(process, partition):
-                self._note(batch)
-        elif partition.topic in WRITTEN:
-            for batch in self._new_batches(process, partition):
+            if partition.role is Role.LEADER:
+                for batch in self._new_batches(process, partition, partition.log):
+                    self._note(batch)
+            elif partition.role is Role.OFFLINE:
+                self._note_last_words(process, partition)
+        elif partition.topic in WRITTEN and partition.role is Role.LEADER:
+            for batch in self._new_batches(process, partition, partition.log):
                 if batch.is_control:
                     self._look(process, partition, batch)
 
-    def _new_batches(self, process: Process, partition: Partition) -> list[BatchHeader]:
+    def ended(self, process: Process) -> None:
+        if self.history.work is None:
+            return
+        for partition in process.node.replicas.partitions.values():
+            if partition.topic == TRANSACTIONS and partition.role is not Role.FOLLOWER:
+                self._note_last_words(process, partition)
+
+    def _note_last_words(self, process: Process, partition: Partition) -> None:
+        """What a leader committed in the very step that took its directory, or all of it: markers may have been sent
+        in that step, and its followers have the decision.
+        """
+        cluster = self.history.cluster
+        for node_id in cluster.living():
+            copy = cluster.process(node_id).node.replicas.partitions.get((partition.topic, partition.index))
+            if copy is None or (node_id, partition.topic, partition.index) in self.history.rotten:
+                continue
+            if copy.role is Role.OFFLINE or copy.log.log_end_offset < partition.high_watermark:
+                continue
+            with suppress(StorageError):
+                for batch in self._new_batches(process, partition, copy.log):
+                    self._note(batch)
+                return
+
+    def _new_batches(self, process: Process, partition: Partition, log: Log) -> list[BatchHeader]:
+        """What was committed since it was last looked at, as this log has it."""
         places = self._places.of(process)
-        start = max(places.get(partition, 0), partition.log.log_start_offset)
+        start = max(places.get(partition, 0), log.log_start_offset)
         batches: list[BatchHeader] = []
         while start < partition.high_watermark:
-            found = partition.log.read(start, 1 << 20, up_to_offset=partition.high_watermark)
+            found = log.read(start, 1 << 20, up_to_offset=partition.high_watermark)
             read = [one for part in found.parts for one in iterate_batches(part.read())]
             if (process.host.name, partition.topic, partition.index) in self.history.rotten:
                 read = [whole for one in read if (whole := self._whole_batch(partition, one)) is not None]
@@ -275,7 +304,7 @@ class MarkersFollowDecisions(Checker):
             process = cluster.process(node_id)
             for partition in process.node.replicas.partitions.values():
                 if partition.topic == TRANSACTIONS and partition.role is Role.LEADER:
-                    for batch in self._new_batches(process, partition):
+                    for batch in self._new_batches(process, partition, partition.log):
                         self._note(batch)
 
     def _look(self, process: Process, partition: Partition, batch: BatchHeader) -> None:
