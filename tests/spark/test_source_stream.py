@@ -280,3 +280,30 @@ def test_a_log_that_was_cut_below_what_was_read_is_data_loss_though_it_grew_agai
         assert read(easy, end, later).get(0, []) == list(range(20, size))
     assert easy.latestOffset(later, ALL) == later
     assert strict.latestOffset(later, ALL) == later, "once it is accepted nothing more is lost"
+
+
+def test_a_log_that_is_cut_and_grows_again_while_a_batch_is_read_is_data_loss(
+    node: Node, make_topic: TopicMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands there now comes with the next batch, which begins where the log was cut: once, not twice."""
+    topic = make_topic()
+    produce(node, topic, 20)
+    strict = stream_reader(node, subscribe=topic, startingOffsets="earliest")
+    easy = stream_reader(node, subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    segment = node.data_directory / f"{topic}-0" / f"{0:020}.log"
+    flushed = segment.stat().st_size
+    produce(node, topic, 10)
+    start = strict.initialOffset()
+    end = strict.latestOffset(start, ALL)
+    tasks = [reader.partitions(start, end) for reader in (strict, easy)]
+    node.kill()
+    os.truncate(segment, flushed)
+    node.start()
+    produce(node, topic, 20)
+    cut = f"{topic}-0: data loss: the log was cut back to offset 20 and grew again while it was read"
+    with pytest.raises(DataLossError, match=cut):
+        rows(strict, tasks[0])
+    assert offsets(rows(easy, tasks[1])) == {0: list(range(20))}
+    assert cut in capsys.readouterr().err
+    later = easy.latestOffset(end, ALL)
+    assert read(easy, end, later) == {0: list(range(20, 40))}

@@ -64,6 +64,7 @@ class Batches:
         """Where something else stands than a batch; None when all are whole, or the last one is only cut short."""
         self.origin = 0
         """Where the data begins in its file."""
+        self._fields = fields
         (
             self.base_offsets,
             self.lengths,
@@ -80,6 +81,10 @@ class Batches:
             self.counts,
         ) = fields.T
         self.count = int(positions.size)
+
+    def first(self, count: int) -> Batches:
+        """The first so many of them."""
+        return Batches(self.data, self.positions[:count], self._fields[:count])
 
     @property
     def next_offset(self) -> int:

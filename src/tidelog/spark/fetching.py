@@ -47,6 +47,9 @@ class OffsetRange:
     topic_id: bytes = ZERO_UUID
     leader: Broker | None = None
     leader_epoch: int = -1
+    end_epoch: int = -1
+    """The leader epoch of the partition's end when the range was planned: no record of it is of a later one. -1 where
+    that is not known."""
 
     @property
     def size(self) -> int:
@@ -163,7 +166,9 @@ class RangeFetcher:
                     self._wait_for_records(data)
                     continue
                 first = self._position
-                self._advance(batches)
+                batches = self._as_planned(batches)
+                if self._position == first:
+                    self._advance(batches)
                 if self._position < self._wanted.end:
                     self._ask()
                 aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
@@ -253,6 +258,20 @@ class RangeFetcher:
         if records and (not batches.count or batches.next_offset <= self._position):
             raise self._corrupt(f"no whole batch in an answer from offset {self._position}")
         return batches
+
+    def _as_planned(self, batches: Batches) -> Batches:
+        """What was there when the range was planned. Records of later leaders mean that the log was cut since, and has
+        grown again (KIP-320): whoever plans the next range begins where it was cut.
+        """
+        if self._wanted.end_epoch < 0:
+            return batches
+        later = (batches.leader_epochs > self._wanted.end_epoch) & (batches.base_offsets < self._wanted.end)
+        if not later.any():
+            return batches
+        kept = batches.first(int(later.argmax()))
+        cut = max(self._position, kept.next_offset)
+        self._data_lost(self._wanted.end, f"the log was cut back to offset {cut} and grew again while it was read")
+        return kept
 
     def _advance(self, batches: Batches) -> None:
         offsets = batches.next_offset - max(self._position, int(batches.base_offsets[0]))

@@ -134,10 +134,12 @@ class SourceCluster:
         starts: Mapping[Partition, int],
         ends: Mapping[Partition, int],
         topic_ids: Mapping[str, str] | None = None,
+        end_epochs: Mapping[Partition, int] | None = None,
     ) -> list[OffsetRange]:
         """The ranges between two sets of offsets, with who leads each partition.
 
-        `topic_ids` are those the offsets belong to, where that is not simply now.
+        `topic_ids` are those the offsets belong to, where that is not simply now; `end_epochs` the leader epochs of
+        the ends, where they are known.
         """
         metadata = self.client.metadata
         found = []
@@ -150,10 +152,12 @@ class SourceCluster:
             known = (topic_ids or {}).get(topic)
             topic_id = from_text(known) if known else self.topic_id(topic)
             place = (topic, partition, start, end, topic_id)
+            end_epoch = (end_epochs or {}).get((topic, partition), -1)
             if leader is None or view is None or view.topic_id != topic_id:
-                found.append(OffsetRange(*place))
+                found.append(OffsetRange(*place, end_epoch=end_epoch))
             else:
-                found.append(OffsetRange(*place, metadata.brokers.get(leader.leader), leader.leader_epoch))
+                broker = metadata.brokers.get(leader.leader)
+                found.append(OffsetRange(*place, broker, leader.leader_epoch, end_epoch))
         return found
 
     def checked(self, starts: dict[Partition, int], ends: dict[Partition, int]) -> None:

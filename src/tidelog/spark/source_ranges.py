@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pyspark.sql.datasource import InputPartition
@@ -60,10 +60,7 @@ def _split(whole: OffsetRange, piece: int) -> list[OffsetRange]:
     """Equal parts of at most `piece` offsets."""
     count = -(-whole.size // piece)
     edges = [whole.start + whole.size * number // count for number in range(count + 1)]
-    return [
-        OffsetRange(whole.topic, whole.partition, start, end, whole.topic_id, whole.leader, whole.leader_epoch)
-        for start, end in pairwise(edges)
-    ]
+    return [replace(whole, start=start, end=end) for start, end in pairwise(edges)]
 
 
 def _share(pieces: Sequence[OffsetRange], share: int) -> list[RangesPartition]:

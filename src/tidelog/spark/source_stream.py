@@ -246,9 +246,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cut_again(start, end, begun)
         new = [where for where in ends if where not in begun and self._is_still_there(where, after)]
         starts = begun | (self._beginnings(new) if new else {})
+        ends = {where: offset for where, offset in ends.items() if where in starts}
         return list(
             plan_tasks(
-                cluster.ranges(starts, {where: end for where, end in ends.items() if where in starts}, after),
+                cluster.ranges(starts, ends, after, epochs_of(end)),
                 parallelism=self.parallelism,
                 min_partitions=self.options.min_partitions,
                 max_records=self.options.max_records_per_partition,
