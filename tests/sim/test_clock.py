@@ -33,3 +33,14 @@ def test_a_clock_shows_each_time_when_it_says_it_will() -> None:
             wanted_ms = shown_ms + 1 + chance.below(5_000)
             at_ms = clock.when(wanted_ms)
             assert clock.read(at_ms) >= wanted_ms > clock.read(at_ms - 1)
+
+
+def test_a_clock_that_was_set_back_is_slow_until_it_is_right() -> None:
+    clock = Clock(1_000)
+    assert not clock.is_slowed(1_500)
+    clock.jump(2_000, -300)
+    assert clock.is_slowed(2_599)
+    assert not clock.is_slowed(2_600)
+    assert clock.read(2_600) == 2_300
+    clock.jump(3_000, 500)
+    assert not clock.is_slowed(3_000)

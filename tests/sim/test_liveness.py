@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tidelog.controller.entities import Partition
+from tidelog.sim import swarm
 from tidelog.sim.checkers import History
 from tidelog.sim.checkers.nodes import NodesGoOn
 from tidelog.sim.checkers.observer import Observer
@@ -76,3 +77,8 @@ def test_a_node_that_ended_itself_is_excused_though_it_is_started_before_anybody
     world.start(1)
     world.run_for(500)
     assert [node_id for node_id, _ in world.halts] == [1]
+
+
+def test_nobody_is_done_without_while_another_is_slow_because_its_clock_was_set_back() -> None:
+    """Seed 256125: it was taken for dead two hundred milliseconds after the other one was."""
+    assert not swarm.run(256_125).finding

@@ -32,6 +32,12 @@ class Clock:
         wall_ms = self._wall_ms + passed_ms * self._rate_ppm // RIGHT_PPM
         return max(wall_ms, self._shown_ms + passed_ms * self._rate_ppm // (2 * RIGHT_PPM))
 
+    def is_slowed(self, true_ms: int) -> bool:
+        """Whether it was set back and is still being waited for."""
+        if self._ahead_ms is not None:
+            return False
+        return self.read(true_ms) > self._wall_ms + (true_ms - self._true_ms) * self._rate_ppm // RIGHT_PPM
+
     def when(self, local_ms: int) -> int:
         """The first true time at which this clock reads at least `local_ms`."""
         if self._ahead_ms is not None and local_ms >= self._wall_ms:

@@ -158,9 +158,11 @@ class _Run:
             self._work.end()
         self._become_well()
         if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
+            self._let_clocks_meet()
             self._go_on_without(self._shape.absent)
             self._become_well()
         if self._shape.directories > 1:
+            self._let_clocks_meet()
             self._go_on_without_directory(self._cluster.brokers[self._shape.seed % len(self._cluster.brokers)])
             self._become_well()
         self._world.run_for(SETTLE_MS)
@@ -305,6 +307,16 @@ class _Run:
                 self._elect_somebody()
             self._world.run_for(100)
         self._note(f"all is well {self._world.now_ms - begun_ms} ms after the last fault")
+
+    def _let_clocks_meet(self) -> None:
+        """A node whose clock was set back is slow until it is right again, and may seem dead: the others cannot do
+        without one more then.
+        """
+        hosts = [self._world.hosts[node_id] for node_id in self._cluster.node_ids]
+        while any(host.clock.is_slowed(self._world.now_ms) for host in hosts):
+            self._world.run_for(100)
+        if self._wishes.of_all():
+            self._become_well()
 
     def _elect_somebody(self) -> None:
         """More was lost than replication can bear: an operator decides for what is left."""
