@@ -157,12 +157,11 @@ class _Run:
         if self._work is not None:
             self._work.end()
         self._become_well()
+        self._let_clocks_meet()
         if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
-            self._let_clocks_meet()
             self._go_on_without(self._shape.absent)
             self._become_well()
         if self._shape.directories > 1:
-            self._let_clocks_meet()
             self._go_on_without_directory(self._cluster.brokers[self._shape.seed % len(self._cluster.brokers)])
             self._become_well()
         self._world.run_for(SETTLE_MS)
@@ -309,8 +308,8 @@ class _Run:
         self._note(f"all is well {self._world.now_ms - begun_ms} ms after the last fault")
 
     def _let_clocks_meet(self) -> None:
-        """A node whose clock was set back is slow until it is right again, and may seem dead: the others cannot do
-        without one more then.
+        """A node whose clock was set back is slow until it is right again, and may seem dead at any moment: the others
+        cannot do without one more then, and something is always under way.
         """
         hosts = [self._world.hosts[node_id] for node_id in self._cluster.node_ids]
         while any(host.clock.is_slowed(self._world.now_ms) for host in hosts):
