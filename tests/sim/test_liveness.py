@@ -83,3 +83,8 @@ def test_a_node_that_ended_itself_is_excused_though_it_is_started_before_anybody
 def test_nothing_is_concluded_while_a_node_is_slow_because_its_clock_was_set_back(seed: int) -> None:
     """It was taken for dead two hundred milliseconds after the only other broker was, and four before the end."""
     assert not swarm.run(seed).finding
+
+
+def test_nobody_is_done_without_before_what_the_admin_asked_for_is_decided() -> None:
+    """Seed 264808: the only replica died, and then the move of its partition began that was asked for before."""
+    assert not swarm.run(264_808).finding

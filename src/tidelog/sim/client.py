@@ -102,6 +102,8 @@ class Admin(Client):
     def __init__(self, world: World, name: str, brokers: Sequence[int]) -> None:
         super().__init__(world, name, brokers)
         self.retry_ms = 100
+        self.waiting = 0
+        """For how many decisions it still waits."""
 
     def decide(self, api_key: int, version: int, body: Any, code_of: Callable[[Any], int], then: Answered) -> None:
         """Send what the controller decides to any broker, again while the answer is one to try again on."""
@@ -109,11 +111,16 @@ class Admin(Client):
         def answered(response: Any) -> None:
             code = ErrorCode.NETWORK_EXCEPTION if response is None else ErrorCode(code_of(response))
             if code in _ASK_AGAIN:
-                self.after(self.retry_ms, lambda: self.decide(api_key, version, body, code_of, then))
+                self.after(self.retry_ms, ask)
             else:
+                self.waiting -= 1
                 then(response)
 
-        self.ask(self.any_broker(), api_key, version, body, answered, 5000)
+        def ask() -> None:
+            self.ask(self.any_broker(), api_key, version, body, answered, 5000)
+
+        self.waiting += 1
+        ask()
 
     def create_topic(
         self, topic: str, assignment: Sequence[Sequence[int]], configs: Mapping[str, str], then: Answered

@@ -46,6 +46,8 @@ ABSENCE_MS = 3_000
 WITHOUT_ONE_MS = 30_000
 """How long it may take until everything goes on without one broker: its session and its lag among others."""
 SETTLE_MS = 2_000
+LATE_MS = 1_000
+"""Whatever was held on its way has arrived so long after its way is free."""
 MOST_WAITING = 50
 """A producer with so many records unsettled hands over no more, as one whose buffer is full."""
 
@@ -159,9 +161,11 @@ class _Run:
         self._become_well()
         self._let_clocks_meet()
         if self._shape.absent in self._cluster.brokers and self._decides_without(self._shape.absent):
+            self._let_decisions_arrive()
             self._go_on_without(self._shape.absent)
             self._become_well()
         if self._shape.directories > 1:
+            self._let_decisions_arrive()
             self._go_on_without_directory(self._cluster.brokers[self._shape.seed % len(self._cluster.brokers)])
             self._become_well()
         self._world.run_for(SETTLE_MS)
@@ -313,6 +317,19 @@ class _Run:
         """
         hosts = [self._world.hosts[node_id] for node_id in self._cluster.node_ids]
         while any(host.clock.is_slowed(self._world.now_ms) for host in hosts):
+            self._world.run_for(100)
+        if self._wishes.of_all():
+            self._become_well()
+
+    def _let_decisions_arrive(self) -> None:
+        """What an admin asked for in the faults may move a partition at any moment: nobody can do without its only
+        replica then.
+        """
+        begun_ms = self._world.now_ms
+        self._world.run_for(LATE_MS)
+        while self._admin.waiting:
+            if self._world.now_ms - begun_ms >= LIVENESS_MS:
+                raise Violation("Liveness", f"{LIVENESS_MS} ms after the last fault: the admin waits for a decision")
             self._world.run_for(100)
         if self._wishes.of_all():
             self._become_well()
