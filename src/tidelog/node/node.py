@@ -8,7 +8,7 @@ outside a step changes a node; nothing in a step waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tidelog.config import NodeConfig
@@ -281,9 +281,15 @@ class Node:
         """The name behind a topic id, or "" when no topic has it."""
         return self.topic_name(topic_id) or ""
 
-    def controller_for_clients(self) -> int:
-        """A broker that takes what is meant for the controller: any can pass it on, so this one (KIP-590)."""
-        return self.node_id if self.lifecycle.state is State.RUNNING else -1
+    def controller_for_clients(self, listed: Collection[int]) -> int:
+        """A broker that takes what is meant for the controller: any can pass it on, so this one (KIP-590).
+
+        It must be among those that a client is told of, or librdkafka waits for it until its next look at the metadata,
+        minutes later. A broker that was let in just now may not have read that yet, and names another one.
+        """
+        if self.lifecycle.state is State.RUNNING and self.node_id in listed:
+            return self.node_id
+        return next((one for one in sorted(listed) if one != self.node_id), -1)
 
     # --- its parts ---
 

@@ -36,10 +36,11 @@ def handle(node: Node, request: Request) -> DescribeClusterResponse:
             controller_id=-1 if leader_id is None else leader_id,
             brokers=_controllers(node, request.listener),
         )
+    brokers = _brokers(node, request.listener, request.body.include_fenced_brokers)
     return DescribeClusterResponse(
         cluster_id=node.cluster_id,
-        controller_id=node.controller_for_clients(),
-        brokers=_brokers(node, request.listener, request.body.include_fenced_brokers),
+        controller_id=node.controller_for_clients([one.broker_id for one in brokers if not one.is_fenced]),
+        brokers=brokers,
     )
 
 

@@ -176,7 +176,7 @@ def _answer(node: Node, request: Request, topics: list[Topic], failed: list[Meta
     return MetadataResponse(
         brokers=brokers,
         cluster_id=node.cluster_id,
-        controller_id=node.controller_for_clients(),
+        controller_id=node.controller_for_clients([one.node_id for one in brokers]),
         topics=[_describe(node, request, topic) for topic in topics] + failed,
     )
 
